@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from clfuse.frozen import frozen
 
 from .errors import SettingError
 from .target.simulated_devices import SIMULATED_DEVICES
@@ -23,7 +24,7 @@ __all__ = ["SETTINGS", "Setting", "Settings", "override", "reload", "settings"]
 Value = str | int | bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """One row of the table.
 

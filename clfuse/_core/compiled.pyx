@@ -162,24 +162,51 @@ cdef object made(object value, object like, object device):
 # -- operations at the call ------------------------------------------------------------------------
 
 cdef double most_additions = -1  # that are done at once
+cdef double allowed_most = 0, allowance = 0  # additions: of one operation, and of all that come
+cdef bint is_allowing = False  # by the settings
 
 
 def settle():
     """Settings have changed."""
-    global most_additions
+    global most_additions, is_allowing
     host_us = settings.get("host_us")  # None where no setting has been read
     is_asked_for = host_us is not None and settings["fusion"] is True
     most_additions = <double>host_us * additions_a_us if is_asked_for else -1
+    is_allowing = most_additions > 0 and settings.get("build_after_ms") != 0
     settle_batches()
 
 
-cdef inline bint is_affordable(double additions) noexcept:
+def allow(double most, double additions):
+    """Let so much work be done at once by operations of at most so much each: `policy.allowance`."""
+    global allowed_most, allowance
+    allowed_most, allowance = most, additions
+
+
+def allowed():
+    """What is left of it, and the most work of one operation."""
+    return allowance, allowed_most
+
+
+cdef inline bint is_allowed(double additions) except -1:
+    global allowance
+    if additions > allowed_most or not allowance or not is_allowing:
+        return False
+    if additions in works_of_kernels:
+        return False
+    if additions > allowance:
+        allowance = 0  # from here on all is recorded, and not the large ones alone
+        return False
+    allowance -= additions
+    return True
+
+
+cdef inline bint is_affordable(double additions) except -1:
     """As `arrays.host_array.affordable`."""
-    return additions <= most_additions
+    return additions <= most_additions or is_allowed(additions)
 
 
-cdef inline bint is_affordable_by(object use, double additions) noexcept:
-    """The same, by what was done with the operands."""
+cdef inline bint is_little_by(object use, double additions) noexcept:
+    """Whether it is little work, by what was done with the operands."""
     return additions <= most_additions or (
         use is BY_ROWS and additions <= most_additions * rows_share
     ) or (
@@ -187,18 +214,25 @@ cdef inline bint is_affordable_by(object use, double additions) noexcept:
     )
 
 
+cdef inline bint is_affordable_by(object use, double additions) except -1:
+    """`is_affordable`, by what was done with the operands."""
+    return is_little_by(use, additions) or is_allowed(additions)
+
+
 cdef inline bint is_for_now(object use, double additions) except -1:
     """Whether work is not left to a kernel, with all that comes next: `arrays.host_array.affordable`."""
-    if use is not AS_A_WHOLE and is_affordable_by(use, additions):
-        return True
-    return additions <= most_additions * rows_share and additions in known_works
+    return (use is not AS_A_WHOLE and is_little_by(use, additions)) or is_known(additions)
 
 
 cdef inline bint is_read_now(object use, double additions) except -1:
     """The same of functions that read, which have no chain to begin."""
-    if is_affordable_by(use, additions):
+    return is_little_by(use, additions) or is_known(additions)
+
+
+cdef inline bint is_known(double additions) except -1:
+    if additions <= most_additions * rows_share and additions in known_works:
         return True
-    return additions <= most_additions * rows_share and additions in known_works
+    return is_allowed(additions)
 
 
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared

@@ -37,7 +37,7 @@ cdef void refill(object owner, Py_ssize_t offset, object value) noexcept:
 
 cdef Py_ssize_t h_cell, h_shape, h_dtype, h_view, h_host, h_device, h_use, h_owner, h_seen
 cdef Py_ssize_t s_node
-cdef set known_works
+cdef set known_works, works_of_kernels
 cdef dict updates
 cdef Py_ssize_t n_buffer, n_op, n_inputs, n_shape, n_dtype, n_param, n_computed
 cdef Py_ssize_t b_device, b_array, b_copy, b_memory, b_use, b_window
@@ -89,7 +89,7 @@ def connect(names):
     global check, boundary, plain_made, plain_part, node_of
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
-    global longest_path, rows_share, known_works, updates, y_due
+    global longest_path, rows_share, known_works, works_of_kernels, updates, y_due
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
     handle, buffer = names["Handle"], names["Buffer"]
@@ -118,7 +118,7 @@ def connect(names):
     expect_rows = names["expect_rows"]
     element, c_strides = names["element"], names["c_strides"]
     updates = names["updates"]
-    known_works = names["known_works"]
+    known_works, works_of_kernels = names["known_works"], names["works_of_kernels"]
     settings, leaves, constants = names["settings"], names["leaves"], names["constants"]
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]

@@ -19,7 +19,7 @@ from clfuse.functions.indexing import subscripts
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.interop import buffers
 from clfuse.ir import build, nodes, trace
-from clfuse.policy.choice import known_works
+from clfuse.policy.choice import known_works, works_of_kernels
 from clfuse.runtime.memory.blocks import Counted
 from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
@@ -187,6 +187,7 @@ def _names(array: type) -> dict[str, Any]:
         "updates": build.UPDATES,
         "uses": (AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED),
         "views": build.VIEWS,
+        "works_of_kernels": works_of_kernels,
     }
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from clfuse.dtypes import memory_type
+from clfuse.frozen import frozen
 from clfuse.schedule.records import Access
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BufferArgument:
     """The bytes of a plan's value."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantArgument:
     """A scalar of the program: position in the snapshot, and the dtype that is passed."""
 
@@ -26,28 +26,28 @@ class ConstantArgument:
     dtype: np.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntegerArgument:
     """A size, stride or offset, fixed by the plan."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberArgument:
     """A number of one call of a user's kernel, fixed by the plan."""
 
     number: np.generic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalArgument:
     """So many bytes of local memory."""
 
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountArgument:
     """A number in the device's memory, 0 between launches: how many work-items are done."""
 

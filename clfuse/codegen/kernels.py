@@ -18,13 +18,13 @@ A rendered map kernel on a CPU, for ``y = x * 2.0 + 1.0``:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
 
 from clfuse.dtypes import needs_fp64
+from clfuse.frozen import frozen
 from clfuse.schedule.kinds import COMPACT, COUNT, EXPAND, MAP, REDUCE, SCAN, TILES, KernelKind
 from clfuse.schedule.records import Index, Kernel, Step
 from clfuse.target.traits import DeviceTraits
@@ -37,7 +37,7 @@ from .lines.expressions import Preamble
 from .relaxed import may_relax
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendered:
     """One kernel as text.
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from clfuse.frozen import frozen
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?\*/)"
@@ -49,7 +50,7 @@ _ADDED: Final = frozenset(
 """Words in what is added to a kernel: no macro may give them another meaning."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formal:
     """One parameter: its words and marks without attributes; `place` is the name among them.
 
@@ -98,7 +99,7 @@ class Formal:
         return " ".join([word for word in words if word not in dropped])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replaced:
     """What stands for a parameter: parameters, and the variable's initial value; both are made
     of the parameter, since definitions may differ in its type."""
@@ -107,7 +108,7 @@ class Replaced:
     value: Callable[[Formal], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """A definition's parameters, and where in the source their list and the body's inside are."""
 
@@ -118,7 +119,7 @@ class Definition:
     body: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A kernel in its source.
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+
+from clfuse.frozen import frozen
 
 from .nodes import Kind, Node, finding, structural
 
@@ -33,7 +34,7 @@ Writer = Callable[[Any], tuple[str, tuple[int, ...], tuple[int, ...] | None]]
 """Device traits -> OpenCL C, global and local size; compared by itself, so one a kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayParameter:
     """A pointer, and where `strided` one ``long`` a dimension after it: strides in elements.
 
@@ -50,7 +51,7 @@ class ArrayParameter:
     strided: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarParameter:
     """A scalar, passed as `dtype`; `place` among the scalars."""
 
@@ -58,7 +59,7 @@ class ScalarParameter:
     dtype: np.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalParameter:
     """A ``__local`` pointer to so many bytes, each group's own."""
 
@@ -68,7 +69,7 @@ class LocalParameter:
 Parameter = ArrayParameter | ScalarParameter | LocalParameter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """A base buffer: `part` is the number of the PART if it is written, else -1.
 
@@ -80,7 +81,7 @@ class Slot:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Round:
     """Calls that happen side by side, as one launch.
 
@@ -94,7 +95,7 @@ class Round:
     scalars: tuple[bytes | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """What a LAUNCH is, as plain data: equal specs on equal inputs are one launch.
 

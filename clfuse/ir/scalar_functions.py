@@ -7,17 +7,17 @@ writes its calls, in vectors lane by lane.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from clfuse.dtypes import register_type
+from clfuse.frozen import frozen
 
 from .nodes import Kind, Node, Op
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A function in OpenCL C; equal functions have equal text.
 

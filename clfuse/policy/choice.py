@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from clfuse.ir.snapshot import Snapshot
 
-from . import cost, feedback, tiering
+from . import allowance, cost, feedback, tiering
 from .feedback import known as known_works
+from .feedback import of_kernels as works_of_kernels
 from .tiering import Tier, note_built, note_return
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "note_built",
     "note_return",
     "reset",
+    "works_of_kernels",
 ]
 
 
@@ -87,8 +89,8 @@ def choose(
     background, `behind` NumPy's back.
 
     The second is whether nothing in it would have been recorded if its arguments had been on the
-    host: what else waits to be computed may be small too. With `Choice.BUILD` and `Choice.BEHIND`
-    it is whether the snapshot is small, for `judge`.
+    host, or will be from here on: what else waits to be computed may be small too. With
+    `Choice.BUILD` and `Choice.BEHIND` it is whether the snapshot is small, for `judge`.
     """
     if plan is None or plan.verdict.circumstances != cost.circumstances(snapshot):
         is_small = cost.is_small(snapshot, device)
@@ -104,7 +106,7 @@ def choose(
                 feedback.large(snapshot, device)
                 tier = tiering.tier_of(snapshot, device, behind=behind)
                 if tier is Tier.WAIT:
-                    return Choice.INTERPRET_SPARING, False
+                    return Choice.INTERPRET_SPARING, allowance.is_given()
             return Choice.BEHIND if tier is Tier.BEHIND else Choice.BUILD, is_small
         return judge(snapshot, device, plan, is_small=is_small)
     if plan.verdict.is_left:
@@ -149,13 +151,15 @@ def forecast(snapshot: Snapshot, device: Device, *, is_planned: bool) -> tuple[b
 
 
 def is_left(snapshot: Snapshot, device: Device) -> bool:
-    """Whether NumPy computes a snapshot that nobody has asked for yet: because it is small, or all
-    of it was left to NumPy before."""
+    """Whether NumPy computes a snapshot that nobody has asked for yet: because it is small, all of
+    it was left to NumPy before, or an allowance is enough for it."""
     if cost.is_small(snapshot, device):
         return True
-    if not feedback.is_eager(snapshot):
-        return False
-    return cost.cost_ns(snapshot, device, cost.ENDLESS_NS) is not None
+    if feedback.is_eager(snapshot):
+        return cost.cost_ns(snapshot, device, cost.ENDLESS_NS) is not None
+    return allowance.covers(snapshot) and (
+        cost.cost_ns(snapshot, device, allowance.left_ns()) is not None
+    )
 
 
 def reset() -> None:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
 __all__ = [
-    "forget", "is_eager", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy", "small",
+    "forget", "is_eager", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy",
+    "of_kernels", "small", "works",
 ]  # fmt: skip
 
 MOST_KNOWN: Final = 1024
@@ -55,8 +56,8 @@ _met: Final[dict[float, int]] = {}
 _of_large: Final[set[float]] = set()
 """Work that was met in evaluations that were not small."""
 
-_of_kernels: Final[set[float]] = set()
-"""Work of plans that came back and whose kernels are worth it."""
+of_kernels: Final[set[float]] = set()
+"""Work of plans that came back and whose kernels are worth it; the compiled part reads it, too."""
 
 _WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """Kinds whose work is what they read."""
@@ -66,11 +67,11 @@ def small(snapshot: Snapshot) -> bool:
     """Note that NumPy computes a snapshot because it is small. Whether all of it would have been
     eager if its arguments had been on the host."""
     is_known = True
-    for work in _works(snapshot):
+    for work in works(snapshot):
         if work in known:
             continue
         is_known = False
-        if work in _of_kernels:
+        if work in of_kernels:
             continue
         met = _limited(_met)[work] = _met.get(work, 0) + 1
         if met >= (AFTER_LARGE if work in _of_large else TWICE):
@@ -85,7 +86,7 @@ def large(snapshot: Snapshot, device: Device) -> None:
     few = (costs.wake_ns + 2 * costs.launch_ns) / (1 - costs.kernel_share)
     if device.shares_memory and cost_ns(snapshot, device, few) is not None:
         return
-    for work in _works(snapshot):
+    for work in works(snapshot):
         _limited(_of_large).add(work)
         _met.pop(work, None)
         known.discard(work)
@@ -123,9 +124,9 @@ def is_quicker(
 def left_to_numpy(snapshot: Snapshot) -> bool:
     """Note that NumPy computes a snapshot because that `is_quicker`: operations of its kind become
     eager, unless other kernels with them are worth it. Whether they were eager before."""
-    works = _works(snapshot) - _of_kernels
-    is_known = works <= known
-    for work in works:
+    found = works(snapshot) - of_kernels
+    is_known = found <= known
+    for work in found:
         _of_large.discard(work)
         _limited(known).add(work)
     return is_known
@@ -133,24 +134,24 @@ def left_to_numpy(snapshot: Snapshot) -> bool:
 
 def is_eager(snapshot: Snapshot) -> bool:
     """Whether nothing in it would be recorded if its arguments lay on the host."""
-    return _works(snapshot) <= known
+    return works(snapshot) <= known
 
 
 def keeps_kernels(snapshot: Snapshot) -> None:
     """Note that a plan came back, and that its kernels are worth it."""
-    for work in _works(snapshot):
-        _limited(_of_kernels).add(work)
+    for work in works(snapshot):
+        _limited(of_kernels).add(work)
         known.discard(work)
 
 
 def forget() -> None:
     """Know nothing."""
     _met.clear()
-    for each in (known, _of_large, _of_kernels):
+    for each in (known, _of_large, of_kernels):
         each.clear()
 
 
-def _works(snapshot: Snapshot) -> set[float]:
+def works(snapshot: Snapshot) -> set[float]:
     """The work of the operations of a snapshot."""
     found: set[float] = set()
     items = snapshot.items

@@ -17,9 +17,14 @@ them than planning would.
 Kernels that were earned are made in the background (`Tier.BEHIND`), and NumPy calculates until they
 are there; those of what takes NumPy as long as building are waited for.
 
+While a structure waits, NumPy works at the call, without recording (`allowance`): then structures
+that come twice have earned their kernels. Where no kernels were made yet it waits longer, for
+opening a device and for importing what plans.
+
 Kernels that an earlier run has built are on disk, and load in some milliseconds (`warm_start`).
-Such a structure has its kernels when it comes the second time, if it comes soon. So has a structure
-on which NumPy worked half as long as building takes in that run.
+Such a structure has its kernels at once; where its plan was pushed out, at its second evaluation,
+if that comes soon. So has a structure on which NumPy worked half as long as building takes in that
+run.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from __future__ import annotations
 import atexit
 import enum
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.config import settings
 from clfuse.counters import counters
@@ -35,8 +40,9 @@ from clfuse.interpreter.prepared import size_of
 from clfuse.ir.fingerprint import digest
 from clfuse.ir.snapshot import Snapshot
 from clfuse.runtime.memory.buffers import HostBuffer
+from clfuse.target.costs import COSTS
 
-from . import warm_start
+from . import allowance, warm_start
 from .cost import budget_ns, cost_ns, is_of_kernels
 
 if TYPE_CHECKING:
@@ -94,15 +100,17 @@ class _Waiting:
         Infinite once kernels were built.
     evaluations : int
     name : str
-        In every process; empty until the second evaluation.
+        In every process.
     turn : int
         Which evaluation, of those that were not small, was its last.
+    used_ns : float
+        `allowance.used_ns` then.
     """
 
-    __slots__ = ("evaluations", "name", "spent_ns", "turn")
+    __slots__ = ("evaluations", "name", "spent_ns", "turn", "used_ns")
 
     def __init__(self) -> None:
-        self.spent_ns = 0.0
+        self.spent_ns = self.used_ns = 0.0
         self.evaluations = 0
         self.name = ""
         self.turn = 0
@@ -117,6 +125,9 @@ _turns = [0]
 _once = [0]
 """Plans that were made, and that the program has not come back to."""
 
+_named: Final[list[Any]] = [None, ""]
+"""The structure that was named last, and its name."""
+
 _NOT_MET: Final = _Waiting()
 
 
@@ -130,16 +141,23 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
     """
     key = _key(snapshot)
     tier, cost = _tier(snapshot, device, _waiting.get(key, _NOT_MET), behind)
-    if tier is Tier.WAIT:
-        if len(_waiting) >= STRUCTURES_KEPT:
-            _waiting.clear()
-        found = _waiting.setdefault(key, _Waiting())
-        _turns[0] += 1
+    if len(_waiting) >= STRUCTURES_KEPT:
+        _waiting.clear()
+    found = _waiting.setdefault(key, _Waiting())
+    if tier is not Tier.WAIT:
+        allowance.note_earned()
+        found.evaluations = found.evaluations or 1
         found.turn = _turn()
-        found.evaluations += 1
-        if found.evaluations == LOOP_EVALUATIONS:
-            found.name = _name(snapshot, device)
-        found.spent_ns += cost
+        return tier
+    _turns[0] += 1
+    found.turn = _turn()
+    found.spent_ns += cost + _used_since(found)
+    found.used_ns = allowance.used_ns()
+    found.evaluations += 1
+    found.name = found.name or _name(snapshot)
+    allowance.note_wait()
+    if not is_of_kernels(snapshot):
+        allowance.give(snapshot, _patience_ns(snapshot, device) - found.spent_ns)
     return tier
 
 
@@ -151,12 +169,12 @@ def would_wait(snapshot: Snapshot, device: Device) -> bool:
 
 def note_built(snapshot: Snapshot, device: Device) -> None:
     """Note that a structure has kernels: if NumPy has worked on it before, they are worth it at
-    its second evaluation the next time."""
+    its first evaluation the next time."""
     _once[0] += 1
     found = _waiting.get(_key(snapshot))
-    if found is not None and found.spent_ns < math.inf:
+    if found is not None and 0 < found.spent_ns < math.inf:
         found.spent_ns = math.inf
-        warm_start.note(_name(snapshot, device))
+        warm_start.note(found.name)
 
 
 def note_return() -> None:
@@ -168,6 +186,7 @@ def forget() -> None:
     """Wait anew from here on: plans are forgotten too."""
     _waiting.clear()
     _once[0] = 0
+    allowance.forget()
 
 
 @atexit.register
@@ -177,9 +196,14 @@ def note_half_earned() -> None:
     # Without anything that waits the settings are not asked for: a value that is not taken was
     # said before.
     if _waiting and settings.build_after_ms:
+        # Allowances are used by what was evaluated last, as far as anybody knows.
+        last = max(_waiting.values(), key=lambda found: found.turn)
+        last.spent_ns += _used_since(last)
+        half = settings.build_after_ms * 1e6 / 2
+        if not counters["plans_made"]:  # the next run would have to open a device first
+            half += COSTS.opening_ns
         for found in _waiting.values():
-            is_half = found.spent_ns * 2 >= settings.build_after_ms * 1e6
-            if found.name and is_half and found.spent_ns < math.inf:
+            if half <= found.spent_ns < math.inf:
                 warm_start.note(found.name)
 
 
@@ -191,14 +215,13 @@ def _tier(
     if not settings.build_after_ms:
         return Tier.NOW, 0.0
     costs = device.costs
-    planning = costs.planning_ns * len(snapshot.nodes)
-    patience = settings.build_after_ms * 1e6 + planning
+    patience = _patience_ns(snapshot, device)
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
     is_trusted = _once[0] < TRUSTED_PLANS
     most = patience
-    if is_trusted or not device.traits.unified_memory:
+    if is_trusted or not device.shares_memory:
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
-            if not device.traits.unified_memory:
+            if not device.shares_memory:
                 return Tier.NOW, 0.0
             most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
         else:
@@ -212,17 +235,33 @@ def _tier(
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
-    if found.spent_ns + cost > patience:
+    if found.spent_ns + _used_since(found) + cost > patience:
         return earned, cost
-    others = _turn() - found.turn
-    is_in_turn = found.evaluations == 1 and others <= EARNED_STRUCTURES
-    if is_in_turn and warm_start.is_known(_name(snapshot, device)):
+    turn = _turn()
+    others = turn - found.turn
+    is_first = not found.evaluations or (found.evaluations == 1 and others <= EARNED_STRUCTURES)
+    if is_first and warm_start.is_known(_name(snapshot)):
+        return earned, cost
+    if allowance.is_watching(turn) and found.evaluations and others <= allowance.MOST_TURNS:
         return earned, cost
     is_near = others <= LOOP_STRUCTURES
     is_worth = not is_smallish or _reads_kernels(snapshot)
     if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth:
         return earned, cost
     return Tier.WAIT, cost
+
+
+def _patience_ns(snapshot: Snapshot, device: Device) -> float:
+    """What NumPy may take for a structure before it has kernels."""
+    costs = device.costs
+    planning = costs.planning_ns * len(snapshot.nodes)
+    opening = 0.0 if counters["plans_made"] else costs.opening_ns
+    return settings.build_after_ms * 1e6 + planning + opening
+
+
+def _used_since(found: _Waiting) -> float:
+    """What NumPy has done by allowances since a structure was evaluated."""
+    return allowance.used_ns() - found.used_ns if found.evaluations else 0.0
 
 
 def _reads_kernels(snapshot: Snapshot) -> bool:
@@ -239,6 +278,11 @@ def _key(snapshot: Snapshot) -> int:
     return hash(tuple(snapshot.items))
 
 
-def _name(snapshot: Snapshot, device: Device) -> str:
-    traits = device.traits
-    return digest(snapshot, (traits.platform, traits.name, traits.driver, settings.planning))
+def _name(snapshot: Snapshot) -> str:
+    # Not the device's own name: a program that is small does not look for one.
+    about = settings.device, settings.planning
+    key = _key(snapshot), about
+    if _named[0] != key:
+        _named[:] = key, digest(snapshot, about)
+    name: str = _named[1]
+    return name

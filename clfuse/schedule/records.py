@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from clfuse.frozen import frozen
 from clfuse.ir.launch_nodes import Round, Spec
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Op
@@ -56,7 +57,7 @@ class Access(NamedTuple):
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """Register `var` from value `value` in global memory.
 
@@ -79,7 +80,7 @@ class Load:
     past: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """Register `var` = the affine map itself, as int64 (iota)."""
 
@@ -87,7 +88,7 @@ class Index:
     access: Access
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """Register `var` = constant number `constant` of the graph, a kernel argument."""
 
@@ -96,7 +97,7 @@ class Scalar:
     dtype: np.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carried:
     """Register `var` = register `source` of an earlier phase's epilogue, one for a whole row."""
 
@@ -105,7 +106,7 @@ class Carried:
     dtype: np.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """Register `var` = an element-wise loop of registers."""
 
@@ -116,7 +117,7 @@ class Step:
     dtype: np.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accumulator:
     """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`.
 
@@ -133,7 +134,7 @@ class Accumulator:
     partial_position: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """Register `var`, cast to `dtype`, to value `value` in global memory."""
 
@@ -144,7 +145,7 @@ class Store:
     access: Access
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prefix:
     """Register `var` = fold of `operand` with the REDUCTIONS row `name`, up to this iteration.
 
@@ -162,7 +163,7 @@ class Prefix:
 Item = Load | Index | Scalar | Carried | Step | Prefix
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """What a ``compact`` or ``expand`` kernel has beside its body.
 
@@ -284,7 +285,7 @@ class Kernel:
         return sorted(found - {0, self.extents[dim]})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scratch:
     """A tile of a value of this shape in local memory, in array number `array` of its kernel.
 
@@ -297,7 +298,7 @@ class Scratch:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Border:
     """What a tile of update `value` has outside of the region that the update writes.
 
@@ -314,7 +315,7 @@ class Border:
     high: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """An array in memory of which a tile has a copy, from `low` to `high` as `Border` has them."""
 
@@ -371,7 +372,7 @@ class Copy:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """A strided view on a stored value, for library calls."""
 
@@ -382,7 +383,7 @@ class Operand:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matrix:
     """Matrices of one operand as BLAS takes them: rows (columns, where `turned`) lie `leading`
     elements apart, matrices `step`; offsets in elements."""
@@ -394,7 +395,7 @@ class Matrix:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """As many products of a `rows` x `inner` with an `inner` x `columns` matrix as `batch` says."""
 
@@ -406,7 +407,7 @@ class Product:
     right: Matrix
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transform:
     """A Fourier transform along `axes` of an array in C order, unscaled forwards, divided by
     its points back. ``kind`` is ``complex``, ``real`` (to half of a spectrum, forwards) or
@@ -540,7 +541,7 @@ class UserLaunch:
 Launch = Kernel | Copy | LibraryCall | SortPass | UserLaunch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """What an update is: value `old`, but for the elements that accesses name over shapes."""
 

@@ -7,13 +7,14 @@ device and keeps them with its traits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from clfuse.frozen import frozen
 
 __all__ = ["COSTS", "Costs"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Costs:
     """What NumPy takes on the host, and what a device takes besides the work of its kernels.
 
@@ -44,6 +45,8 @@ class Costs:
     planning_ns : float
         Planning and rendering an operation, at least: 0.1 ms where operations fuse, 0.6 ms where
         each is a launch of its own, as in a recurrence over the rows of an array.
+    opening_ns : float
+        Looking for the devices, opening one, and importing what plans.
     wake_ns : float
         Waking a CPU's threads for a plan, and waiting for them: processor time, on all cores. One
         launch with its wait takes 60 to 90 us.
@@ -73,6 +76,7 @@ class Costs:
     fresh_nbyte_ns: float = 0.1
     interpreted_ns: float = 5_000.0
     planning_ns: float = 100_000.0
+    opening_ns: float = 200_000_000.0
     wake_ns: float = 45_000.0
     launch_ns: float = 15_000.0
     inline_ns: float = 25_000.0

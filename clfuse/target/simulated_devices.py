@@ -6,14 +6,14 @@ turns it into traits and checks every build and launch against it. Pure data: no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from clfuse.frozen import frozen
 
 __all__ = ["SIMULATED_DEVICES", "SimulatedDevice"]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SimulatedDevice:
     """One device that can be simulated.
 

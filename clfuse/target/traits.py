@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from clfuse.frozen import frozen
 from clfuse.ops.table import FAULTY_BUILTINS
 
 from .costs import COSTS, Costs
@@ -78,7 +79,7 @@ UNROLLED_WEIGHT = 64.0
 MIN_VECTOR_BYTES, MAX_VECTOR_BYTES = 16, 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceTraits:
     """What the planner and the renderers may know about a device.
 
@@ -263,7 +264,7 @@ def with_schedule(traits: DeviceTraits, schedule: str) -> DeviceTraits:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quirk:
     """A fact that a driver gets wrong, and what stands in its place.
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from clfuse.frozen import frozen
 
 from .traits import DeviceTraits
 
 __all__ = ["VERIFIED", "Verified", "verified"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verified:
     """What was verified on a kind of device.
 

@@ -33,7 +33,7 @@ EPYC).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +42,7 @@ from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.folds import Fold
 from clfuse.dtypes import register_type
+from clfuse.frozen import frozen
 from clfuse.schedule.dataflow import needed_items
 from clfuse.schedule.records import Accumulator, Carried, Item, Kernel, Load, Scalar, Step
 from clfuse.schedule.shape.geometry import MANY_ROWS
@@ -59,7 +60,7 @@ GUESS: Final = -1
 """What the guess has for a register's number."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moments:
     """What the template needs beside its phases.
 

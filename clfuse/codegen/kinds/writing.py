@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 from clfuse.codegen.arguments import Arguments
 from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Preamble
+from clfuse.frozen import frozen
 from clfuse.schedule.records import Kernel
 from clfuse.target.traits import DeviceTraits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writing:
     """One kernel that is being written.
 

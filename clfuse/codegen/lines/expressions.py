@@ -19,6 +19,7 @@ from clfuse.dtypes import (
     register_type,
     type_class,
 )
+from clfuse.frozen import frozen
 from clfuse.ir.nodes import Op
 from clfuse.ir.scalar_functions import Function
 from clfuse.ops.row import Ufunc
@@ -33,7 +34,7 @@ def vector(scalar: str, width: int) -> str:
     return scalar if width == 1 else f"{scalar}{width}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Register:
     """A named value: its text, dtype, the bytes of a mask's lanes, and whether it is one scalar."""
 

@@ -8,9 +8,9 @@ of such rows. The folds of shorter vectors have accumulators of their own, ``v0_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from clfuse.frozen import frozen
 from clfuse.schedule.records import Kernel, Step
 
 from .body import Body
@@ -33,7 +33,7 @@ MOST: Final = 2
 """Shorter vectors of different lengths."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rest:
     """The loop over vectors of `width`: lines that declare accumulators, its body, and the lines
     that fold these into the row's."""

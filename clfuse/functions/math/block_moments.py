@@ -16,7 +16,6 @@ not, and without it values of 1e6 + N(0, 1) in float64 lost five digits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.promotion import FLOAT32, FLOAT64
+from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.target.traits import REREAD_NBYTES, WHOLE_NBYTES
@@ -50,7 +50,7 @@ VECTOR_NBYTES: Final = 64
 """The widest vectors there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Some blocks of one length: their elements and their sums.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from clfuse.arrays.conversion import from_host, host_scalar
 from clfuse.arrays.expressions import broadcast_shapes, shape_text
 from clfuse.arrays.handle import Handle, native_dtype
 from clfuse.arrays.promotion import FLOAT64
+from clfuse.frozen import frozen
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
 
 from .bits import Draw, Philox4x32, SingleDraw, as_array
@@ -117,7 +117,7 @@ def _triangular(draw: Any, left: Any, mode: Any, right: Any) -> Any:
     return np.where(np.less_equal(u * base, mode - left), rising, falling)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """A formula on a draw and the parameters, and what is wrong with parameters that are arrays.
 

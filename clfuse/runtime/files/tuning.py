@@ -11,11 +11,12 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from clfuse.errors import DeviceWarning, warn_user
+from clfuse.frozen import frozen
 from clfuse.target.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTraits
 
 from .storage import cache_folder, read_ours, write_whole
@@ -52,7 +53,7 @@ COST_RANGES: Final[Mapping[str, tuple[type, float, float]]] = {
 _ABOUT: Final = ("name", "platform", "driver", "schedule")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """The figures behind the traits, in SI units: for people, not for `read`."""
 

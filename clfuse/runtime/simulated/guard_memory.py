@@ -19,7 +19,6 @@ import faulthandler
 import mmap
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clfuse._core import loading
+from clfuse.frozen import frozen
 
 __all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena", "distance", "guarded"]
 
@@ -53,7 +53,7 @@ CHECKED_NBYTES: Final = 1 << 16
 _FAILED: Final = ctypes.c_void_p(-1).value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """An access outside every block.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from clfuse.errors import DeviceError
+from clfuse.frozen import frozen
 
 from .guard_memory import Access, Arena, Guarded, arena, distance, guarded
 
@@ -18,7 +18,7 @@ FAR: Final = 1 << 30
 _DONE: Final = {True: "writes", False: "reads", None: "reads or writes"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Argument:
     """A kernel's argument, and who had its memory then (`Guarded.turn`)."""
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from clfuse.frozen import frozen
 from clfuse.schedule.records import Carried, Index, Item, Kernel, Load, Scalar, Step
 
 __all__ = ["Sources", "sources_of"]
@@ -23,7 +23,7 @@ MIN_ROWS: Final = 8
 """Rows of a work-item that are worth looking through what all of them read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sources:
     """What has to be finite: `vectors` that all rows read, and registers of a row's own numbers."""
 

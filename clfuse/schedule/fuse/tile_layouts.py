@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from clfuse.frozen import frozen
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule import cost
 from clfuse.schedule.kinds import MAP
@@ -42,7 +43,7 @@ _LINE: Final = 64
 Ints = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """An access that goes through a box of an array axis by axis and element by element: its first
     indices, and the axes along which it goes on at the beginning when it has come to the end (there

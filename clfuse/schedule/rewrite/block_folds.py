@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from clfuse.frozen import frozen
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, loop
 from clfuse.schedule.graph import Graph
@@ -38,7 +38,7 @@ ANY_DTYPE: Final = ("minimum", "maximum", "fmin", "fmax", "logical_and", "logica
 ARITHMETIC: Final = ("add", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """The blocks of one length: a view of their array, and how many elements they are."""
 
@@ -52,7 +52,7 @@ class Piece:
         return math.prod(self.shape[1:])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """How a fold's axes are cut: what is before and behind them, and the pieces in between."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy
@@ -18,6 +17,7 @@ import numpy
 import clfuse
 from clfuse import config
 from clfuse.counters import reset_peak
+from clfuse.frozen import frozen
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .programs import Arrays, Program, results
@@ -64,7 +64,7 @@ class NumPy:
         return values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Footprint:
     """What one steady run of a program under clfuse does to the device.
 

@@ -10,12 +10,12 @@ the all-pairs ones also run as grid-stride loops.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy
 
+from clfuse.frozen import frozen
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.launches.launch import enqueue, finish
 from clfuse.runtime.launches.program import build
@@ -36,7 +36,7 @@ COPY_NBYTES = 64_000_000
 STANDARDIZE_COLUMNS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A buffer of results, with what is needed to read it back."""
 
@@ -221,7 +221,7 @@ def steps(kernel: str, count: int) -> Callable[[Bench, Arrays], Plan]:
     return plan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """How a program is run by hand: its source file, the type that it computes in, its plan, and
     whether the GPU's schedule has it.

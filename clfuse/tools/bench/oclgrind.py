@@ -14,10 +14,10 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clfuse.frozen import frozen
 from clfuse.runtime.files.storage import read_checked, subfolder, write_checked
 
 __all__ = ["Counts", "LocalCounts", "Measured", "SimulatorError", "plugin", "read", "under"]
@@ -38,7 +38,7 @@ class SimulatorError(RuntimeError):
     """Something that the simulation needs is not installed, or does not work."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """Loads or stores of a kernel in global memory.
 
@@ -63,7 +63,7 @@ class Counts:
     least: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalCounts:
     """Loads and stores of a kernel in local memory.
 
@@ -85,7 +85,7 @@ class LocalCounts:
     least: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """What one launch of a kernel did.
 

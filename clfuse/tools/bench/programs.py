@@ -7,10 +7,11 @@ run the same lines. Where a library spells something differently, its variant is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
+
+from clfuse.frozen import frozen
 
 __all__ = ["PROGRAMS", "Program"]
 
@@ -22,7 +23,7 @@ QUICK = 1 / 100
 BINS = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """One program of the benchmark.
 

@@ -12,7 +12,6 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -20,6 +19,7 @@ import numpy
 import clfuse
 from clfuse import config
 from clfuse.arrays.handle import node_of
+from clfuse.frozen import frozen
 from clfuse.ir import snapshot
 from clfuse.schedule import planner
 
@@ -33,7 +33,7 @@ REPETITIONS = 15
 REPLAYS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One measured cost and what it should be at most."""
 

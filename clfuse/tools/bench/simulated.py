@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from clfuse.codegen.matmul import render_matmul
 from clfuse.codegen.sorting import render_sort
 from clfuse.engine.evaluate import pending
 from clfuse.engine.executable import Prepared, observers, storage_roots
+from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.snapshot import take
 from clfuse.runtime.devices.device import Device
@@ -71,7 +72,7 @@ INPUTS: Final[dict[str, Callable[[numpy.random.Generator], Arrays]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """A kernel of a plan.
 
@@ -91,7 +92,7 @@ class Planned:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """One launch of a program.
 

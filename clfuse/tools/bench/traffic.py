@@ -12,9 +12,11 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
+
+from clfuse.frozen import frozen
 
 from .oclgrind import SECTOR, Counts, Measured, measured, under
 from .programs import QUICK
@@ -63,7 +65,7 @@ MISSING: Final = "-"
 HOST: Final = "host"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """All launches of one kernel in a program.
 

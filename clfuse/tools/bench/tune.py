@@ -11,7 +11,7 @@ import datetime
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ import numpy
 import clfuse as cf
 from clfuse import config
 from clfuse.engine.evaluate import forget_plans
+from clfuse.frozen import frozen
 from clfuse.ops.table import UFUNCS
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.files import tuning
@@ -60,7 +61,7 @@ FOLDED_OPERATIONS: Final = (3, 7, 15)
 """Operations of an element of a fold of `FOLDED`, with its own addition."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Trial:
     """How long the programs take with one value of a trait."""
 

@@ -15,8 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from clfuse.frozen import frozen
 
 __all__ = ["ENDINGS", "PROGRAMS", "SIZES", "Cell", "lines", "measure", "run"]
 
@@ -86,7 +87,7 @@ PROGRAMS: Final[dict[str, Callable[[Any, Any, Any], tuple[State, Any]]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """Ratios of clfuse's time to NumPy's: of all rounds, and of the last ones; and the longest
     round, in milliseconds."""

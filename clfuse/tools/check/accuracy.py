@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from clfuse.frozen import frozen
 
 from .finding import Budget, Finding
 from .functions import FUNCTIONS, Function
@@ -26,7 +27,7 @@ OF_OPERAND: Final = ("logaddexp", "logaddexp2")
 """The greater operand and a correction: where that cancels, it is their ulp that counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Errors:
     """How far results are from exact ones.
 

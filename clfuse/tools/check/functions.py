@@ -7,12 +7,12 @@ functions that are composed of them. A new row of these tables is a new function
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
 
+from clfuse.frozen import frozen
 from clfuse.interop.scipy_ufuncs import NAMES as OF_SCIPY
 from clfuse.ops.table import UFUNCS
 
@@ -27,7 +27,7 @@ COMPOSED: Final = ("sinc",)
 OF_KERNELS: Final = ("gamma", "gammaln")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """One function with one dtype.
 

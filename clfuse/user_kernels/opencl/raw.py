@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import index as as_index
 from typing import Any, Final
@@ -14,6 +13,7 @@ import numpy as np
 from clfuse.arrays import handle as handles
 from clfuse.arrays.handle import DTYPES, Handle, fresh, is_contiguous, is_writeable, node_of, write
 from clfuse.codegen import signatures
+from clfuse.frozen import frozen
 from clfuse.ir.launch_nodes import LocalParameter
 from clfuse.ir.traced_number import TracedNumber
 
@@ -32,7 +32,7 @@ MOST_GROUPS: Final = (1 << 31) - 1
 """Of a dimension: drivers count them in 32 bits (PoCL ends the process), as CUDA does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formal:
     """One parameter of a kernel: ``array`` (`mode` says how it is used), ``scalar`` or ``local``.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from clfuse.arrays import handle as handles
 from clfuse.arrays.handle import DTYPES, Handle, fresh, native_dtype, node_of
 from clfuse.dtypes import register_type
+from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.identifiers import MOST_LETTERS
 from clfuse.ir.scalar_functions import Function
@@ -62,7 +62,7 @@ def dtype_of(c_type: str) -> np.dtype | None:
 _WORD: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """One parameter: `dtype` is None where `type` is a placeholder."""
 

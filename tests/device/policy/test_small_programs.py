@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from clfuse.policy import allowance
 from tests.support.hostile import hostile
 from tests.support.marks import compiled
 from tests.support.rounds import rounds
@@ -231,8 +232,9 @@ def test_who_does_not_wait_for_kernels_gets_the_same_bits_every_time(xp: ModuleT
 
 
 def test_what_is_evaluated_once_is_calculated_within_the_memory_of_few_arrays(
-    xp: ModuleType,
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(allowance, "_core", None)  # all of it is recorded
     x = xp.arange(9001.0)
     xp.evaluate(x)
     recorded = x

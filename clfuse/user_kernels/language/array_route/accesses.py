@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from clfuse.frozen import frozen
 
 Domain = tuple[tuple[int, int], ...]
 """Of every index, from where to before which it runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Affine:
     """An integer of the form ``constant + sum(coefficient * index)``."""
 
@@ -79,7 +81,7 @@ def is_injective(steps: Sequence[int], extents: Sequence[int], unit: int = 1) ->
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """One access of one statement.
 

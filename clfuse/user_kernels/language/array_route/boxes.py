@@ -7,10 +7,10 @@ boxes. A branch runs in the boxes where it is taken, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from clfuse.frozen import frozen
 from clfuse.user_kernels.language.source.tree import (
     Apply,
     Const,
@@ -34,7 +34,7 @@ class NotArrays(Exception):
     """Why a kernel is a launch of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segments:
     """Along one axis, from where on a condition is true or false, and where the last one ends."""
 

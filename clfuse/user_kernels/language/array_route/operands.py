@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from clfuse.frozen import frozen
 from clfuse.user_kernels.language.source.tree import Function
 from clfuse.user_kernels.language.source.types import Type
 
@@ -31,7 +32,7 @@ class Array:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """A number that is the same for all calls of the signature."""
 
@@ -39,7 +40,7 @@ class Known:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """A number that the kernel is called with."""
 
@@ -48,7 +49,7 @@ class Given:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A number that every call of a batch has for itself: a vector of them."""
 
@@ -56,7 +57,7 @@ class Column:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """Calculated, over a domain; a shape of () is one number for all of it."""
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from clfuse.arrays.conversion import host_node
+from clfuse.frozen import frozen
 from clfuse.ir.nodes import Node
 from clfuse.user_kernels.language.array_route.accesses import Access, Affine, Domain, crossing
 from clfuse.user_kernels.language.array_route.arrays import NotArrays, Translation
@@ -122,7 +123,7 @@ class Alike:
         return Together(made.recipe, made.accesses, arrays)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Together:
     """Many calls as one.
 
@@ -156,7 +157,7 @@ class Together:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Phase:
     """The calls that come at one place of every round: their offsets and numbers, a row a call."""
 
@@ -174,7 +175,7 @@ class Phase:
         return np.lexsort(self.table.T[::-1])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class One:
     """What a phase is as one call: offsets are those of its first round in order of offsets."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from clfuse.codegen.templates import head
 from clfuse.dtypes import mask_type, memory_type, register_type
 from clfuse.engine.evaluate import evaluate_nodes, host_view
 from clfuse.errors import fp64_error
+from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.identifiers import symbol
 from clfuse.ir.nodes import Kind, Node, rebind
@@ -55,7 +55,7 @@ static inline void report_fault(__global long *faults, const long site, const lo
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """What of the arguments the text depends on.
 

@@ -9,8 +9,9 @@ same place, if no work-item can write to the array between the same two barriers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from clfuse.frozen import frozen
 
 from .accumulations import expressions
 from .checked_source import Source
@@ -83,7 +84,7 @@ def _knows_its_place(function: Function) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Some:
     """Why only some work-items come to a place."""
 

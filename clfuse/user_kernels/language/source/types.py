@@ -8,7 +8,6 @@ with 64 bits: ``i / 2`` is a float.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from clfuse.arrays.handle import DTYPES, downcasts, native_dtype
 from clfuse.arrays.promotion import is_native, resolve
+from clfuse.frozen import frozen
 from clfuse.ir.nodes import Op, loop
 
 LEAST: Final = -(1 << 63)
@@ -23,7 +23,7 @@ MOST: Final = (1 << 63) - 1
 """Integers that have room in an int64: those of Python's that kernels calculate with."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Type:
     """A dtype, and whether it is that of a Python number."""
 
@@ -56,7 +56,7 @@ _OF_KIND: Final = {"b": WEAK_BOOL, "i": INT, "f": FLOAT, "c": COMPLEX}
 _RANK: Final = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayType:
     """A dtype and a number of axes."""
 
@@ -125,7 +125,7 @@ _ARITHMETIC: Final = frozenset(
 COMPARISONS: Final = frozenset("equal not_equal less less_equal greater greater_equal".split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """A row of the op tables for operands of certain types.
 

@@ -1,0 +1,158 @@
+"""Allowances: what NumPy may do at the call before kernels are thought of again.
+
+A structure that has not earned its kernels is NumPy's for some time, and to record it only to
+interpret it takes longer than NumPy does. So the program gets an allowance: of so much work all in
+all, for operations that are no larger than those of the structure. The compiled part counts what is
+taken. While some is left nothing of that size is recorded, by any loop.
+
+Once it is used up the program is watched: a structure that comes twice now has earned its kernels.
+A program in which none does, because each is another one, gets twice as much the next time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clfuse._core import loading
+from clfuse.interpreter.prepared import size_of
+from clfuse.ir.nodes import Kind
+from clfuse.ir.snapshot import Snapshot
+from clfuse.target.costs import COSTS
+
+from .feedback import of_kernels, works
+
+__all__ = [
+    "MOST_TURNS", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "note_earned",
+    "note_wait", "used_ns",
+]  # fmt: skip
+
+SLACK: Final = 2
+"""The compiled part counts some operations by other rules than `feedback.works`."""
+
+MOST_WATCHED: Final = 16
+"""Evaluations left to NumPy that end the watch."""
+
+MOST_TURNS: Final = 64
+"""Evaluations, of all that are not small, that end it."""
+
+MOST_TIMES: Final = 8
+"""How many times the usual allowance a program gets that has no loops."""
+
+_core = loading.load()
+
+
+class _State:
+    """What was given, and what came of it.
+
+    Attributes
+    ----------
+    given, used : float
+        Additions: of the allowance at hand, and of those before that were used up.
+    begun : int or None
+        The turn when it was seen to be used up; None while there is one, or none was given.
+    watched : int
+        Evaluations left to NumPy since then.
+    times : int
+        How many times the usual allowance the next one is.
+    """
+
+    __slots__ = ("begun", "given", "times", "used", "watched")
+
+    def __init__(self) -> None:
+        self.given = self.used = 0.0
+        self.begun: int | None = None
+        self.watched = 0
+        self.times = 1
+
+
+_state: Final = [_State()]
+
+
+def give(snapshot: Snapshot, nanoseconds: float) -> None:
+    """Allow that much of NumPy's work at the call, for operations like the snapshot's, unless the
+    program is watched. What is left of an allowance that was given before stays, and holds for
+    these operations, too."""
+    state = _state[0]
+    if _core is None or state.begun is not None:
+        return
+    most = SLACK * _work(snapshot)
+    left, largest = _core.allowed()
+    if left:
+        _core.allow(max(most, largest), left)
+        return
+    state.given = state.times * nanoseconds / COSTS.addition_ns
+    _core.allow(most, state.given)
+
+
+def is_watching(turn: int) -> bool:
+    """Whether an allowance was used up, and the program shows what it does over and over; `turn`
+    counts evaluations that are not small."""
+    state = _state[0]
+    if state.given and not _left():
+        state.used += state.given
+        state.given = 0.0
+        state.begun, state.watched = turn, 0
+    if state.begun is not None and turn - state.begun > MOST_TURNS:
+        state.begun = None
+    return state.begun is not None
+
+
+def note_wait() -> None:
+    """Note that a structure is left to NumPy."""
+    state = _state[0]
+    if state.begun is not None:
+        state.watched += 1
+        if state.watched > MOST_WATCHED:
+            state.begun = None
+            state.times = min(2 * state.times, MOST_TIMES)
+
+
+def note_earned() -> None:
+    """Note that a structure has kernels: there is a loop."""
+    _state[0].times = 1
+
+
+def is_given() -> bool:
+    """Whether there is one, and some of it is left."""
+    return _left() > 0
+
+
+def covers(snapshot: Snapshot) -> bool:
+    """Whether none of a snapshot's operations would be recorded at the call."""
+    if not is_given() or not of_kernels.isdisjoint(works(snapshot)):
+        return False
+    _, most = _core.allowed()  # type: ignore[union-attr]
+    return _work(snapshot) <= float(most)
+
+
+def left_ns() -> float:
+    """What is left of it."""
+    return _left() * COSTS.addition_ns
+
+
+def used_ns() -> float:
+    """What NumPy has done so far by allowances."""
+    state = _state[0]
+    return (state.used + state.given - _left()) * COSTS.addition_ns
+
+
+def forget() -> None:
+    """Begin anew, with no allowance."""
+    _state[0] = _State()
+    if _core is not None:
+        _core.allow(0.0, 0.0)
+
+
+def _left() -> float:
+    left: float = _core.allowed()[0] if _core is not None else 0.0
+    return left
+
+
+def _work(snapshot: Snapshot) -> float:
+    """The most work of an operation."""
+    sizes = [
+        size_of(item[1])
+        for item in snapshot.items
+        if item[0] is not None and item[0].kind is not Kind.CONSTANT
+    ]
+    return max(max(sizes, default=0), max(works(snapshot), default=0.0))

@@ -1,0 +1,192 @@
+"""What NumPy does at the call while a loop has not earned its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from clfuse.engine.evaluate import forget_plans
+from clfuse.policy import allowance, tiering, warm_start
+from tests.device.policy.test_small_programs import counted
+from tests.support.marks import compiled
+
+pytestmark = [pytest.mark.clfuse_only, compiled]
+
+SIZE = 20_011
+VALUES = np.linspace(0.1, 0.9, SIZE)
+
+
+@pytest.fixture(autouse=True)
+def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if not xp.get_device().traits.unified_memory:
+        pytest.skip("large results go to the device's own memory")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with xp.config.override(host_us=0, build_after_ms=0):
+        xp.evaluate(xp.arange(3.0) * 2)  # what plans is there
+    forget_plans()
+    warm_start.forget()
+    with xp.config.override(host_us=50, build_after_ms=50):
+        yield
+    forget_plans()
+
+
+def step(module: ModuleType, x: Any, y: Any) -> Any:
+    """A round of a loop, of 0.3 ms."""
+    x = module.exp(-((x - y) ** 2)) + 0.1 * x
+    return module.where(x > 0.5, x, module.sqrt(x))
+
+
+def rounds(xp: ModuleType, most: int, make: Callable[..., Any] = step) -> list[tuple[int, int]]:
+    """Of each round the evaluations that were NumPy's and the kernels, until there are kernels."""
+    x, y = xp.asarray(VALUES), xp.asarray(VALUES[::-1].copy())
+    theirs, other = VALUES, VALUES[::-1]
+    found = []
+    for _ in range(most):
+        x, theirs = make(xp, x, y), make(np, theirs, other)
+        _, host, kernels = counted(xp, partial(xp.evaluate, x))
+        assert_allclose(x.get(), theirs, rtol=1e-12)
+        found.append((host, kernels))
+        if kernels:
+            break
+    return found
+
+
+def test_a_loop_is_numpys_at_the_call_until_it_has_earned_kernels(xp: ModuleType) -> None:
+    found = rounds(xp, 2000)
+    assert found[0] == (1, 0), "it is recorded, and interpreted"
+    assert found[1:20] == [(0, 0)] * 19, "nothing is recorded"
+    assert 30 < len(found) < 2000
+    assert found[-1][1], "it has kernels"
+    recorded = [host for host, _ in found[1:] if host]
+    assert len(recorded) <= 4, "those that show that it is a loop"
+
+
+def test_what_waits_beside_is_computed_too(xp: ModuleType) -> None:
+    """Otherwise what depends on it would be recorded in all rounds."""
+    x, y = xp.asarray(VALUES), xp.asarray(VALUES[::-1].copy())
+    theirs, other = VALUES, VALUES[::-1]
+    seen = []
+    for _ in range(12):
+        a, b = step(xp, x, y), step(xp, y, x)
+        mine, others = step(np, theirs, other), step(np, other, theirs)
+        x, y, theirs, other = b + 0.01 * a, a * 0.5, others + 0.01 * mine, mine * 0.5
+        found, host, kernels = counted(xp, lambda a=a: float(a.sum()))
+        assert_allclose(found, mine.sum(), rtol=1e-12)
+        assert not kernels
+        seen.append(host)
+    assert not any(seen[3:])
+
+
+def test_a_program_without_a_loop_gets_ever_larger_allowances(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    allow = allowance._core.allow
+
+    class Watched:
+        allowed = staticmethod(allowance._core.allowed)
+
+        @staticmethod
+        def allow(most: float, additions: float) -> None:
+            given.append(additions)
+            allow(most, additions)
+
+    monkeypatch.setattr(allowance, "_core", Watched)
+    with xp.config.override(build_after_ms=2):
+        for number in range(400):
+            x = xp.asarray(VALUES[: SIZE - number])
+            y = xp.exp(x) - x[::-1]
+            _, _, kernels = counted(xp, partial(xp.evaluate, y))
+            assert not kernels
+            wanted = VALUES[: SIZE - number]
+            assert_array_equal(y, np.exp(wanted) - wanted[::-1])
+    amounts = [amount for amount in given if amount]
+    assert len(amounts) > 3
+    assert max(amounts) > 3 * amounts[0]
+    assert max(amounts) < 1.5 * allowance.MOST_TIMES * amounts[0]
+
+
+def test_work_of_kernels_is_not_done_at_the_call(xp: ModuleType) -> None:
+    """A loop that has kernels keeps them while another one is waiting for its own."""
+    with xp.config.override(build_after_ms=1):
+        rounds(xp, 200)
+        rounds(xp, 200)  # its plans come back, and are worth it
+        x, y = xp.asarray(VALUES), xp.asarray(VALUES[::-1].copy())
+
+    def other() -> None:
+        z = xp.asarray(VALUES[:-100])
+        for _ in range(3):
+            z = xp.log1p(z * z + 1.5)
+            xp.evaluate(z)
+
+    for _ in range(3):  # the program is watched for some time after the first one
+        other()
+        tiering._turns[0] += allowance.MOST_TURNS
+    assert allowance.is_given()
+    for _ in range(3):
+        x = step(xp, x, y)
+        _, host, kernels = counted(xp, partial(xp.evaluate, x))
+        assert (host, kernels) == (0, 1)
+
+
+@pytest.mark.parametrize("change", [{"host_us": 0}, {"build_after_ms": 0}])
+def test_settings_that_want_kernels_end_an_allowance(
+    xp: ModuleType, change: dict[str, int]
+) -> None:
+    rounds(xp, 2)
+    assert allowance.is_given()
+    with xp.config.override(**change):
+        x = xp.asarray(VALUES)
+        y = step(xp, x, x)
+        _, host, kernels = counted(xp, partial(xp.evaluate, y))
+        assert (host, kernels) == (0, 1)
+        assert_allclose(y.get(), step(np, VALUES, VALUES), rtol=1e-12)
+
+
+def test_warnings_and_errors_are_numpys(xp: ModuleType) -> None:
+    rounds(xp, 2)
+    assert allowance.is_given()
+    x = xp.asarray(VALUES - 0.5)
+    with (
+        xp.errstate(invalid="warn"),
+        pytest.warns(RuntimeWarning, match="invalid value encountered in sqrt") as seen,
+    ):
+        y = xp.sqrt(x)
+    assert Path(seen[0].filename).name == Path(__file__).name
+    with np.errstate(invalid="ignore"):
+        assert_array_equal(y, np.sqrt(VALUES - 0.5))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        x + xp.asarray(VALUES[:-1])
+    with xp.errstate(invalid="raise"), pytest.raises(FloatingPointError):
+        xp.sqrt(x)
+
+
+def test_writes_change_nobody_elses_values(xp: ModuleType) -> None:
+    rounds(xp, 2)
+    assert allowance.is_given()
+    x = xp.asarray(VALUES)
+    kept, view, mine = x + 0, x[10:], VALUES.copy()
+    old = x.copy()
+    x[1:-1] += 0.1 * (x[2:] - 2 * x[1:-1] + x[:-2])
+    mine[1:-1] += 0.1 * (mine[2:] - 2 * mine[1:-1] + mine[:-2])
+    x[x > 0.5] = 0.25
+    mine[mine > 0.5] = 0.25
+    assert_array_equal(x, mine)
+    assert_array_equal(view, mine[10:])
+    for array in (kept, old):
+        assert_array_equal(array, VALUES)
+
+
+def test_a_reset_forgets_an_allowance(xp: ModuleType) -> None:
+    rounds(xp, 2)
+    assert allowance.is_given()
+    tiering.forget()
+    assert not allowance.is_given()
+    assert allowance.used_ns() == 0
