@@ -5,9 +5,9 @@ a program. A module that suddenly builds many more shows here.
 
 Two thirds (PoCL) to four fifths (Intel's runtime) of that are the compiler's optimizations. With
 ``CLFUSE_TEST_OPTIMIZED=some``, as in ci/test, programs have them in the modules of `OPTIMIZED`, one
-half on PoCL and the other on other runtimes in those of `BY_HALVES`, and every sixteenth elsewhere
-and on simulated devices, whose programs no user of a CPU has; ``all``, the default, is what users
-have.
+half on PoCL and the other on other runtimes in those of `BY_HALVES`, and every sixteenth elsewhere.
+On simulated devices, whose programs no user of a CPU has, it is every sixteenth but in the modules
+of `ASKING`. ``all``, the default, is what users have.
 
 No program may call one of its kernels: GPUs have no such calls, and CPUs' compilers say nothing.
 Nor may names be of other letters than ASCII's, or longer than all drivers take.
@@ -35,7 +35,10 @@ OPTIMIZED = frozenset({
     "test_demo", "test_jit", "test_joined_folds", "test_runtime", "test_runtime_programs",
     "test_streaming", "test_tiles",
 })
-"""Modules whose programs are all built as users have them: what tests of options ask."""
+"""Modules whose programs are all built as users have them."""
+
+ASKING = frozenset({"test_runtime", "test_runtime_programs"})
+"""Modules with tests of the compilers' options, which look at what the compiler was given."""
 
 BY_HALVES = frozenset({
     "test_fuzz", "test_kernel_sequences", "test_kernels_fuzz", "test_op_rows",
@@ -130,9 +133,10 @@ class Compiling:
     def optimizes(self, key: bytes, *, is_pocl: bool) -> bool:
         """Whether a program whose source has this hash is optimized here."""
         module = Path(self.module).stem
-        if self.all_optimized or module in OPTIMIZED:
+        is_simulated = bool(os.environ.get("CLFUSE_SIMULATE"))
+        if self.all_optimized or module in (ASKING if is_simulated else OPTIMIZED):
             return True
-        in_halves = module in BY_HALVES and not os.environ.get("CLFUSE_SIMULATE")
+        in_halves = module in BY_HALVES and not is_simulated
         return key[0] % 2 == is_pocl if in_halves else key[0] % 16 == is_pocl
 
     def add(self, built: dict[str, list[str]]) -> None:

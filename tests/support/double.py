@@ -8,6 +8,7 @@ another one of it. What refuses is tested where `DeviceDtypeError` is named: the
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -56,5 +57,7 @@ class Refusals:
 
 def _of_another_process(error: BaseException) -> str | None:
     """The line of a test's message, which is what a process printed, with the refusal in it."""
-    lines = [line for line in str(error).splitlines() if NAME in line or SAID in line]
+    printed = error.stderr if isinstance(error, subprocess.CalledProcessError) else None
+    text = f"{error}\n{printed or ''}"
+    lines = [line for line in text.splitlines() if NAME in line or SAID in line]
     return lines[0] if lines else None

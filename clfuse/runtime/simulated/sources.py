@@ -46,8 +46,8 @@ def problem_of(source: str) -> str:
     'error: kernel f is called like a function, which ptxas refuses'
     """
     text = _COMMENT.sub(" ", source)
-    other = next((letter for letter in text if not letter.isascii()), "")
-    if other:
+    if not text.isascii():
+        other = next(letter for letter in text if not letter.isascii())
         # The source character set, OpenCL C 1.2, section 6.1 (that of C99, section 5.2.1).
         return f"error: {other!r} is not in the character set of OpenCL C"
     for name in dict.fromkeys(_KERNEL.findall(text)):

@@ -66,6 +66,8 @@ def test_what_compilers_make_of_constants_is_numpys(row: Ufunc, dtype: str) -> N
     kind = np.dtype(dtype)
     if row.key([dtype] * row.arity) is None:
         pytest.skip("not of this type")
+    if dtype == "float64" and not cf.get_device().traits.fp64:
+        pytest.skip("the kernel, which the test writes, has constants in double precision")
     given = list(itertools.product(NUMBERS, repeat=row.arity))
     if row.name in SIGN_OF_NAN:
         given = [numbers for numbers in given if not np.isnan(numbers).any()]

@@ -103,8 +103,8 @@ def test_the_first_array_of_a_program_is_made_at_the_call_too() -> None:
               "print(np.stats()['nodes_recorded'])"  # fmt: skip
     environment = {**os.environ, "CLFUSE_HOST_US": "50"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True,
-                          text=True, check=True)  # fmt: skip
-    assert done.stdout == "0\n"
+                          text=True, check=False)  # fmt: skip
+    assert done.stdout == "0\n", done.stderr
 
 
 def test_what_is_made_is_nobody_elses(xp: ModuleType) -> None:

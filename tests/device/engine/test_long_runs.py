@@ -19,7 +19,7 @@ GROWTH_MB: Final = 4
 """By which resident memory may change from one look to the next: what a driver's threads take."""
 
 FIRST_TIMES: Final = 30
-"""Objects of a kind that may be more after a thousand evaluations: shapes that came first then."""
+"""Objects of a kind that may be more after 500 evaluations: shapes that came first then."""
 
 
 @pytest.mark.parametrize("names", [
@@ -31,11 +31,12 @@ def test_evaluations_of_known_programs_leave_nothing_behind(names: str) -> None:
         2000, names.split(), lines=4, every=20, host_us=(0, 1_000_000), show=lambda line: None
     )
     assert not problems, problems[0]
-    (_, before), (_, after) = taken[-3], taken[-1]
+    # What is met for the first time is known after three quarters, whichever device has it.
+    (_, before), (_, after) = taken[-2], taken[-1]
     for kind in set(after.handles) - {"objects", "device_kB"}:
         assert after.handles[kind] - before.handles[kind] < FIRST_TIMES, kind
     assert after.handles["files"] == before.handles["files"]
-    assert after.handles["objects"] - before.handles["objects"] < 700  # one an evaluation: 1000
+    assert after.handles["objects"] - before.handles["objects"] < 350  # one an evaluation: 500
     assert after.mb - before.mb < GROWTH_MB
 
 

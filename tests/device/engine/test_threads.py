@@ -225,7 +225,7 @@ def test_threads_calling_kernels_on_rows_neither_wait_for_each_other_nor_lose_ca
 ) -> None:
     """Batches are closed by whoever looks, also in the midst of another thread's evaluation."""
     before = sys.getswitchinterval()
-    rounds, width = 24 if IS_LONG else 12, 50
+    rounds, width = 24 if IS_LONG else 8, 50
 
     @xp.kernel
     def add_to(i: Any, value: Any, row: Any, other: Any) -> None:

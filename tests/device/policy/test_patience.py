@@ -343,7 +343,7 @@ def test_what_was_calculated_is_kept_when_the_rest_fails(
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i4"])
 def test_products_of_vectors_are_numpys_while_they_wait(
-    xp: ModuleType, dtype: str, shares_memory: bool
+    xp: ModuleType, dtype: str, shares_memory: bool, host_calculates: None
 ) -> None:
     rng = np.random.default_rng(3)
     columns = 5000 if shares_memory else 1000  # more of them do not stay on the host

@@ -594,7 +594,7 @@ def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_process_ends_as_any_other_though_nothing_can_be_waited_for() -> None:
     done = ended("")
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
     assert done.stdout == "end\n"
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
@@ -603,7 +603,7 @@ def test_a_process_ends_as_any_other_though_nothing_can_be_waited_for() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_process_forks_though_nothing_can_be_waited_for() -> None:
     done = ended(FORK)
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
     assert done.stdout == "True\nend\n"
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
