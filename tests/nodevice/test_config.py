@@ -24,14 +24,14 @@ def environment(monkeypatch):
     config.reload()
 
 
-def test_every_row_has_an_attribute_and_a_default_that_it_would_accept():
+def test_every_row_has_an_attribute_and_an_acceptable_default():
     assert {row.name for row in SETTINGS} == set(Settings.__annotations__)
     for row in SETTINGS:
         assert row.value_of(row.default) == row.default == getattr(settings, row.name)
         assert row.env == f"CLFUSE_{row.name.upper()}"
 
 
-def test_plans_are_kept_apart_by_the_settings_that_they_depend_on(environment):
+def test_plans_are_kept_apart_by_the_settings_they_need(environment):
     changes = {"schedule": "gpu", "vector_bytes": 16, "work_items": 3, "stream_bytes": 0,
                "tile_bytes": 0, "tuning": "off", "fp": "fast", "fusion": "off",
                "libraries": "off", "inline": "off"}  # fmt: skip
@@ -89,7 +89,7 @@ def test_an_empty_variable_means_the_default(environment):
         ("CLFUSE_MEMORY_LIMIT", "5X", "whole number of bytes"),
     ],
 )
-def test_a_bad_value_names_the_variable_the_value_and_the_choices(
+def test_a_bad_value_names_variable_value_and_choices(
     environment, variable, text, choice
 ):
     environment.setenv(variable, text)
@@ -101,7 +101,7 @@ def test_a_bad_value_names_the_variable_the_value_and_the_choices(
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_bad_value_is_reported_again_and_not_taken_for_a_default(environment):
+def test_a_bad_value_is_reported_again_and_is_no_default(environment):
     environment.setenv("CLFUSE_FP", "loose")
     with pytest.raises(SettingError):
         config.reload()
@@ -129,7 +129,7 @@ def test_override_ends_with_its_block_even_after_an_error():
     assert settings.max_nodes == 20_000
 
 
-def test_override_refuses_unknown_names_and_bad_values_and_changes_nothing():
+def test_a_refused_override_changes_nothing():
     with pytest.raises(SettingError, match="there are device, "), override(fusoin=False):
         pass
     with pytest.raises(SettingError, match="CLFUSE_FP"), override(fusion=False, fp="loose"):
@@ -142,7 +142,7 @@ def test_a_setting_that_does_not_exist_is_an_attribute_error():
         _ = settings.colour
 
 
-def test_the_snapshot_of_the_counters_is_a_copy_and_the_peak_can_start_again():
+def test_a_snapshot_of_counters_is_a_copy_and_peaks_restart():
     before = snapshot()
     counters["fallbacks"] += 1
     assert snapshot()["fallbacks"] == before["fallbacks"] + 1

@@ -181,7 +181,7 @@ def test_a_module_imports_only_what_stands_before_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_only_runtime_imports_pyopencl_and_only_codegen_imports_mako(name: str) -> None:
+def test_only_runtime_imports_pyopencl_and_only_codegen_mako(name: str) -> None:
     own = name.split(".")[0]
     wrong = [f"line {line}: {imported}" for line, imported in imports(MODULES[name])
              if RESERVED.get(imported.split(".")[0], own) != own]

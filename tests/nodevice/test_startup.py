@@ -65,7 +65,7 @@ def heavy(modules: set[str]) -> set[str]:
     return {name for name in modules if name.startswith(HEAVY)} - {"clfuse.random"}
 
 
-def test_the_import_brings_no_opencl_no_templates_and_no_planner(tmp_path: Path) -> None:
+def test_the_import_brings_no_opencl_template_or_planner(tmp_path: Path) -> None:
     found = imported(tmp_path, "import clfuse")
     assert "clfuse.classes.ndarray" in found
     assert not heavy(found)
@@ -134,7 +134,7 @@ assert {name!r} in names or {name!r} in ("random", "testing")
     run(tmp_path, program)
 
 
-def test_functions_keep_their_names_when_their_modules_are_imported(tmp_path: Path) -> None:
+def test_functions_keep_their_names_when_their_module_loads(tmp_path: Path) -> None:
     run(tmp_path, """
 import clfuse
 from clfuse.engine import executable, explain, profile, replay
@@ -143,7 +143,7 @@ assert callable(clfuse.explain) and callable(clfuse.profile) and callable(clfuse
 """)
 
 
-def test_a_device_that_is_missing_is_an_error_when_something_needs_it(tmp_path: Path) -> None:
+def test_a_missing_device_is_an_error_when_it_is_needed(tmp_path: Path) -> None:
     run(tmp_path, f"""
 import clfuse as np{SMALL}
 for _ in range(2):
@@ -163,7 +163,7 @@ else:
 """)
 
 
-def test_double_precision_is_asked_of_the_device_where_it_is_to_be_replaced(tmp_path: Path) -> None:
+def test_double_precision_is_asked_of_the_device_if_replaced(tmp_path: Path) -> None:
     run(tmp_path, """
 import clfuse as np
 try:

@@ -94,7 +94,7 @@ def test_everything_from_numpy_hides_no_names_of_the_programs(tmp_path):
         ("numpy.random", "default_rng normal Generator"),
     ],
 )
-def test_packages_that_wrap_numpy_find_its_functions_in_its_dictionary(tmp_path, module, names):
+def test_packages_that_wrap_numpy_find_its_module_dictionary(tmp_path, module, names):
     source = f"""
         import {module} as module
         names = {names.split()}
@@ -191,7 +191,7 @@ def test_clfuse_itself_gets_numpy_when_the_script_lies_above_it():
     assert substitution.is_users(str(REPOSITORY / "anything.py"))
 
 
-def test_script_in_a_folder_of_installed_packages_does_not_make_them_its_own(tmp_path):
+def test_script_among_installed_packages_does_not_own_them(tmp_path):
     folder = tmp_path / "site-packages"
     write(folder, {"neighbour.py": "import numpy; name = numpy.__name__"})
     assert printed(folder, "import numpy, neighbour; print(numpy.__name__, neighbour.name)") == [
@@ -264,7 +264,7 @@ def test_module_sees_the_surroundings_that_python_gives_it(tmp_path):
         )
 
 
-def test_code_and_standard_input_see_the_surroundings_that_python_gives_them(tmp_path):
+def test_code_and_standard_input_see_what_python_gives_them(tmp_path):
     source = textwrap.dedent(SURROUNDINGS)
     for command, text in ((["-c", source, "x", "-c"], None), (["-", "x"], source)):
         actual, expected = (
@@ -340,7 +340,7 @@ def test_traceback_shows_the_programs_lines_only(tmp_path, source):
     assert actual.returncode == 1
 
 
-def test_warning_of_a_module_that_is_imported_is_shown_for_the_importing_line(tmp_path):
+def test_import_warning_of_a_module_shows_the_importing_line(tmp_path):
     files = {
         "script.py": "import old",
         "old.py": "import warnings; warnings.warn('gone soon', DeprecationWarning, stacklevel=2)",
@@ -372,14 +372,14 @@ def test_device_option_is_for_clfuse_and_not_for_the_program(tmp_path):
         assert clfuse_run(*option, "-c", source, "x", cwd=tmp_path).stdout == "pocl ['-c', 'x']\n"
 
 
-def test_exact_random_option_is_for_clfuse_and_not_for_the_program(tmp_path):
+def test_exact_random_option_is_clfuses_and_not_the_programs(tmp_path):
     source = "import os, sys; print(os.environ['CLFUSE_EXACT_RANDOM'], sys.argv)"
     for options in (["--exact-random", "--device", "cpu"], ["--device=cpu", "--exact-random"]):
         finished = clfuse_run(*options, "-c", source, "--exact-random", cwd=tmp_path)
         assert finished.stdout == "on ['-c', '--exact-random']\n"
 
 
-def test_no_device_is_touched_by_a_program_that_computes_nothing(tmp_path):
+def test_a_program_that_computes_nothing_touches_no_device(tmp_path):
     source = "import numpy, sys; print('pyopencl' in sys.modules, 'mako' in sys.modules)"
     assert printed(tmp_path, source) == ["False False"]
 

@@ -175,7 +175,7 @@ NOT_ON_EVERY_PATH = [
 
 @pytest.mark.parametrize(("body", "line", "message"), NOT_ON_EVERY_PATH,
                          ids=[body for body, _, _ in NOT_ON_EVERY_PATH])
-def test_a_variable_that_some_path_does_not_assign_is_refused_at_decoration(
+def test_a_variable_unassigned_on_a_path_is_refused(
     body: str, line: int, message: str
 ) -> None:
     with pytest.raises(cf.KernelError, match=message) as caught:
@@ -199,7 +199,7 @@ def test_a_variable_that_every_path_assigns_is_not(body: str) -> None:
     assert cf.kernel(function_of(body)).__name__
 
 
-def test_paths_are_looked_at_again_when_numbers_of_the_surroundings_change() -> None:
+def test_paths_are_checked_again_when_outer_numbers_change() -> None:
     function = function_of("if steps > 2:\n    t = 1\ny[i] = t")
     source = read_source(function)
     function.__globals__["steps"] = 1
@@ -264,7 +264,7 @@ MEANWHILE = [
 
 
 @pytest.mark.parametrize(("body", "line"), MEANWHILE, ids=[body for body, _ in MEANWHILE])
-def test_what_others_may_write_to_meanwhile_is_no_condition_for_a_barrier(
+def test_what_others_may_write_is_no_condition_for_a_barrier(
     body: str, line: int
 ) -> None:
     source = read_source(function_of("t = cf.group.local_array(4, np.int32)\n" + body))
@@ -299,7 +299,7 @@ ALL_COME = [
 
 
 @pytest.mark.parametrize("body", ALL_COME)
-def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str) -> None:
+def test_a_barrier_under_a_uniform_read_is_not_refused(body: str) -> None:
     head = "t = cf.group.local_array(4, np.int32)\nt[i] = 1\ncf.group.barrier()\n"
     source = read_source(function_of(head + body))
     kinds = {"a": INT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
@@ -308,7 +308,7 @@ def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str
 
 @pytest.mark.parametrize(("body", "line", "message"), NOT_ALL_COME,
                          ids=[body for body, _, _ in NOT_ALL_COME])
-def test_a_barrier_that_some_of_a_group_do_not_come_to_is_refused(
+def test_a_barrier_that_some_of_a_group_skip_is_refused(
     body: str, line: int, message: str
 ) -> None:
     source = read_source(function_of(body))
@@ -337,7 +337,7 @@ NOT_HERE = "AsyncFor AsyncWith Await Nonlocal TryStar TypeAlias Interpolation Te
 themselves; the others newer Pythons."""
 
 
-def test_every_other_construct_of_python_has_a_refusal_that_is_tested() -> None:
+def test_every_other_construct_has_a_refusal_that_is_tested() -> None:
     tested = {
         type(node).__name__ for body, _ in REFUSED for node in ast.walk(ast.parse(body))
     }
@@ -377,7 +377,7 @@ def test_a_group_is_a_number_of_work_items() -> None:
         cf.kernel(function_of("pass"), group=1.5)
 
 
-def test_comments_and_text_may_be_further_left_than_the_function() -> None:
+def test_comments_and_text_may_be_left_of_the_function() -> None:
     @cf.kernel
     def loose(i, x):
         """Text
