@@ -23,9 +23,9 @@ def names(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """Every test in a module, with the module or the class that it is in."""
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                if child.name.lower().startswith("test"):
-                    yield node, child.name
+            is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if is_named and child.name.lower().startswith("test"):
+                yield node, child.name
 
 
 def wrong_names(text: str) -> list[str]:
