@@ -67,6 +67,38 @@ def test_a_number_of_bytes_may_have_a_unit(environment, text, value):
     assert settings.memory_limit == value
 
 
+def test_misspelt_names_and_bad_values_have_the_nearest_right_one(environment):
+    environment.setenv("CLFUSE_FUSON", "off")
+    environment.setenv("CLFUSE_FP", "fas")
+    environment.setenv("CLFUSE_HOST_US", "many")
+    environment.setenv("CLFUSE_ZZZZ", "1")
+    environment.setenv("CLFUSE_TEST_ANYTHING", "1")  # of clfuse's tests
+    faults = {fault.split()[0].rstrip(":"): fault for fault in config.environment_faults()}
+    assert faults["CLFUSE_FUSON"] == (
+        "CLFUSE_FUSON is no setting of clfuse's; did you mean CLFUSE_FUSION?"
+    )
+    assert faults["CLFUSE_FP"] == (
+        "CLFUSE_FP: 'fas'; it takes strict or fast; did you mean fast?"
+    )
+    assert faults["CLFUSE_HOST_US"].endswith("it takes a whole number of microseconds")
+    assert "there are CLFUSE_DEVICE, " in faults["CLFUSE_ZZZZ"]
+    assert len(faults) == 4
+
+
+def test_the_import_says_what_is_wrong_with_variables(environment):
+    environment.setenv("CLFUSE_FUSION", "maybe")
+    environment.setenv("CLFUSE_FUSON", "off")
+    finished = subprocess.run(
+        [sys.executable, "-W", "always", "-c", "import clfuse"],
+        capture_output=True, text=True, timeout=120,
+    )
+    assert finished.returncode == 0
+    shown = finished.stderr.splitlines()
+    assert sorted(line.partition(" ")[0] for line in shown) == ["<string>:1:", "<string>:1:"]
+    assert "SettingWarning: CLFUSE_FUSION: 'maybe'; it takes on or off" in finished.stderr
+    assert "SettingWarning: CLFUSE_FUSON is no setting" in finished.stderr
+
+
 def test_an_empty_variable_means_the_default(environment):
     environment.setenv("CLFUSE_FALLBACK", "")
     config.reload()

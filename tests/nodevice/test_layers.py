@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
 ORDER = """
     openblas errors target.simulated_devices config _core counters numpy_releases dtypes user_frames
+    tracebacks
     ops target.costs target.traits target.verified
     ir
     schedule.kinds schedule.records schedule.graph schedule.cost schedule.traffic schedule.dataflow
