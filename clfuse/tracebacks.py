@@ -10,6 +10,7 @@ what was there before is called. Nothing is done before an error reaches the top
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -32,6 +33,20 @@ COMPILED: Final = os.path.join("clfuse", "_core", "")
 """What files of the compiled part are named after."""
 
 OWN: Final = (OWN_FOLDERS[1], COMPILED)
+
+
+IN_C: Final = re.compile(r"must be numpy\.ndarray, not (\w+\.)?ndarray|numpy array expected")
+"""What C functions say that look into the memory of NumPy's own class."""
+
+
+def advice(error: BaseException) -> str:
+    """What to do about an error whose own words do not say it; empty where there is nothing."""
+    if isinstance(error, TypeError) and IN_C.search(str(error)):
+        return (
+            "This function is written in C for NumPy's own class. Where the array is clfuse's, give"
+            " it clfuse.asnumpy(x)."
+        )
+    return ""
 
 
 def hide_frames(error: BaseException) -> None:
@@ -75,12 +90,21 @@ def _shows_all() -> bool:
         return False
 
 
+def _prepare(error: BaseException) -> None:
+    """Make an error ready to be shown."""
+    hide_frames(error)
+    if text := advice(error):
+        notes = getattr(error, "__notes__", [])  # Python shows them since 3.11
+        if text not in notes:
+            error.__notes__ = [*notes, text]
+
+
 def _hook(previous: Callable[..., Any]) -> Callable[..., None]:
     def hook(
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         if not _shows_all() and isinstance(error, BaseException):
-            hide_frames(error)
+            _prepare(error)
             traceback = error.__traceback__
         previous(kind, error, traceback)
 
@@ -91,7 +115,7 @@ def _thread_hook(previous: Callable[[Any], Any]) -> Callable[[Any], None]:
     def hook(arguments: Any) -> None:
         error = arguments.exc_value
         if error is not None and not _shows_all():
-            hide_frames(error)
+            _prepare(error)
             arguments = threading.ExceptHookArgs(
                 (arguments.exc_type, error, error.__traceback__, arguments.thread)
             )
@@ -116,7 +140,7 @@ def _in_ipython() -> None:
     ) -> None:
         if not _shows_all():
             # The first frame is IPython's own, which it leaves out itself.
-            hide_frames(error)
+            _prepare(error)
             traceback = error.__traceback__
         shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
 

@@ -312,6 +312,19 @@ def test_asking_a_number_for_its_class_makes_another_of_it() -> None:
 # -- what SciPy writes to ------------------------------------------------------------------------
 
 
+def test_sparse_factors_solve_for_our_arrays() -> None:
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    matrix = pytest.importorskip("scipy.sparse").csc_matrix([[4.0, 1.0], [1.0, 3.0]])
+    for solve in (linalg.factorized(matrix), linalg.splu(matrix).solve, linalg.spilu(matrix).solve):
+        np.testing.assert_allclose(solve(clfuse.asarray([6.0, 7.0])), [1.0, 2.0], rtol=1e-14)
+        np.testing.assert_allclose(solve(np.array([6.0, 7.0])), [1.0, 2.0], rtol=1e-14)
+    factors = linalg.splu(matrix)
+    assert isinstance(factors, linalg.SuperLU)
+    assert factors.shape == (2, 2)
+    x = factors.solve(clfuse.ones(2), trans="T")
+    np.testing.assert_allclose(x, [2 / 11, 3 / 11], rtol=1e-14)
+
+
 def test_scipy_writes_its_output_into_our_arrays() -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
     ours, expected = clfuse.zeros((10, 12)), np.zeros((10, 12))

@@ -100,6 +100,17 @@ def test_faults_of_clfuse_keep_their_frames() -> None:
             assert (traceback is not None) + (traceback.tb_next is not None) == frames
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python shows no notes")
+def test_a_c_function_for_numpys_class_has_a_way_out(tmp_path: Path) -> None:
+    source = """
+        import clfuse as np
+        raise TypeError("argument 1 must be numpy.ndarray, not ndarray")
+    """
+    lines = shown(tmp_path, source)
+    assert lines[-2] == "TypeError: argument 1 must be numpy.ndarray, not ndarray"
+    assert "clfuse.asnumpy(x)" in lines[-1]
+
+
 def test_ipython_shows_the_users_frames(tmp_path: Path) -> None:
     pytest.importorskip("IPython")
     source = """
