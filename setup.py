@@ -109,6 +109,7 @@ setup(
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
         "clfuse": ["py.typed", "*.pyi", "lib/*.pyi", "guide/*.md", "guide/contributing/*.md"],
+        "clfuse.functions": ["docstrings.txt"],
         "clfuse._core": ["*.pyx", "*.pxi"],
         "clfuse.tools.bench": ["kernels/*.cl", "*.cpp"],
         "clfuse.tools.demo": ["programs/*.py"],

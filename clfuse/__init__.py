@@ -55,6 +55,7 @@ from .errors import (
     SettingWarning,
 )
 from .errors import warn_user as _warn_user
+from .functions import documenting as _documenting
 from .functions.math.ufunc import ufunc
 
 if _typing.TYPE_CHECKING:
@@ -123,6 +124,7 @@ _namespace.register_submodules()
 globals().update(
     {name: value for name, value in _namespace.at_hand().items() if name not in globals()}
 )
+_documenting.add_to(globals())
 _auto_flush.start()
 for _fault in config.environment_faults():
     _warn_user(_fault, SettingWarning)

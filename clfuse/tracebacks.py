@@ -35,13 +35,13 @@ COMPILED: Final = os.path.join("clfuse", "_core", "")
 OWN: Final = (OWN_FOLDERS[1], COMPILED)
 
 
-IN_C: Final = re.compile(r"must be numpy\.ndarray, not (\w+\.)?ndarray|numpy array expected")
+IN_C: Final = r"must be numpy\.ndarray, not (\w+\.)?ndarray|numpy array expected"
 """What C functions say that look into the memory of NumPy's own class."""
 
 
 def advice(error: BaseException) -> str:
     """What to do about an error whose own words do not say it; empty where there is nothing."""
-    if isinstance(error, TypeError) and IN_C.search(str(error)):
+    if isinstance(error, TypeError) and re.search(IN_C, str(error)):
         return (
             "This function is written in C for NumPy's own class. Where the array is clfuse's, give"
             " it clfuse.asnumpy(x)."

@@ -224,7 +224,8 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
 
 
 def _has_doors(name: str) -> bool:
-    return name in DOORS or name in SOLVERS or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
+    is_listed = name in DOORS or name in SOLVERS
+    return is_listed or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
 
 
 def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
