@@ -67,7 +67,7 @@ def test_a_number_of_bytes_may_have_a_unit(environment, text, value):
     assert settings.memory_limit == value
 
 
-def test_misspelt_names_and_bad_values_have_the_nearest_right_one(environment):
+def test_misspelt_names_and_bad_values_have_the_nearest_one(environment):
     environment.setenv("CLFUSE_FUSON", "off")
     environment.setenv("CLFUSE_FP", "fas")
     environment.setenv("CLFUSE_HOST_US", "many")

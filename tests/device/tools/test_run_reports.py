@@ -17,7 +17,7 @@ print(float((x * 2).sum()))
 """
 
 
-def test_plans_times_and_counters_are_printed_beside_the_program(
+def test_plans_times_and_counters_are_printed_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
