@@ -49,18 +49,24 @@ def names(path: Path) -> set[str]:
     return {alias.asname for alias in imported if alias.asname}
 
 
+def is_of_this_release() -> bool:
+    """Whether the stubs list the names of the NumPy that is installed."""
+    first = (stubs.PACKAGE / "__init__.pyi").read_text(encoding="utf-8").splitlines()[0]
+    return first.endswith(f" {stubs.RELEASE}.")
+
+
 def test_the_stubs_are_what_the_names_make() -> None:
-    for path, text in stubs.stubs().items():
-        written = path.read_text(encoding="utf-8")
-        if written.splitlines()[0] == text.splitlines()[0]:  # with this release of NumPy
-            assert written == text, "run: python -m tests.stubs"
+    if is_of_this_release():
+        for path, text in stubs.stubs().items():
+            assert path.read_text(encoding="utf-8") == text, "run: python -m tests.stubs"
 
 
 def test_the_stub_has_every_name_of_dir() -> None:
     known = names(stubs.PACKAGE / "__init__.pyi") | set(stubs.numpys_names("numpy"))
     public = {name for name in dir(clfuse) if not name.startswith("_")}
     assert public <= known
-    beyond = names(stubs.PACKAGE / "__init__.pyi") - set(stubs.numpys_names("numpy"))
+    beyond = set(stubs.own_imports()) & names(stubs.PACKAGE / "__init__.pyi")
+    assert beyond >= public - set(stubs.numpys_names("numpy"))
     assert {name for name in beyond if not hasattr(clfuse, name)} == set()
 
 
@@ -93,6 +99,8 @@ def test_mypy_knows_types_and_refuses_what_is_no_name(tmp_path: Path) -> None:
         file, number, rest = line.split(":", 2)
         if file == "program.py" and "note: " in rest and "Revealed" not in rest:
             continue  # which overloads there are
+        if file != "program.py" and not is_of_this_release():
+            continue  # names that this NumPy has not, which are not looked at where it is installed
         assert file == "program.py", finished.stdout
         found[int(number)] = rest.replace("numpy._typing._nbit_base.", "")
     for number, line in enumerate(PROGRAM.splitlines(), 1):

@@ -48,7 +48,9 @@ def test_every_parameter_that_has_words_is_one() -> None:
         parameter for name, _, _ in docstrings.examples()
         for parameter in inspect.signature(getattr(clfuse, name)).parameters
     }
-    assert used == set(docstrings.PARAMETERS)
+    assert used <= set(docstrings.PARAMETERS)
+    if hasattr(np, "unstack"):  # older releases have fewer functions
+        assert used == set(docstrings.PARAMETERS)
 
 
 def test_no_sentence_of_numpys_is_copied() -> None:
