@@ -13,14 +13,15 @@ np.float64(1.875)
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 from . import openblas as _openblas  # noqa: F401  isort: skip  (before anything imports NumPy)
 from . import config, counters
-from .engine import auto_flush
+from .engine import auto_flush as _auto_flush
 
 from . import namespace as _namespace  # isort: skip
+from . import tracebacks as _tracebacks
 from .arrays.conversion import asnumpy
 from .classes.ndarray import (
     ndarray,
@@ -51,10 +52,13 @@ from .errors import (
     KernelBuildWarning,
     KernelError,
     SettingError,
+    SettingWarning,
 )
+from .errors import warn_user as _warn_user
+from .functions import documenting as _documenting
 from .functions.math.ufunc import ufunc
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from .tracing.jit import jit
     from .user_kernels.language import atomic, device_function, group, kernel, local_array, philox
     from .user_kernels.opencl.elementwise import ElementwiseKernel
@@ -91,6 +95,7 @@ __all__ = [
     "RawKernel",
     "ReductionKernel",
     "SettingError",
+    "SettingWarning",
     "asnumpy",
     "atomic",
     "config",
@@ -119,14 +124,21 @@ _namespace.register_submodules()
 globals().update(
     {name: value for name, value in _namespace.at_hand().items() if name not in globals()}
 )
-auto_flush.start()
+_documenting.add_to(globals())
+_auto_flush.start()
+for _fault in config.environment_faults():
+    _warn_user(_fault, SettingWarning)
+_tracebacks.install()
 
 
-def __getattr__(name: str) -> Any:
+_LISTED: _typing.Final = frozenset((*__all__, *_namespace.names()))
+
+
+def __getattr__(name: str) -> _typing.Any:
     """NumPy's names that are not `at_hand`, and those of `_LATER`: looked up when they are first
     asked for."""
     if name in _LATER:
-        found = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+        found = getattr(_importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
     else:
         found = _namespace.lookup(name)
     if not name.startswith("__"):
@@ -135,4 +147,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """NumPy's names and ours, without the modules that clfuse is made of and what it imports."""
+    kept = {name for name in globals() if name[0] == "_" or name in _LISTED}
+    return sorted(kept | _LISTED)

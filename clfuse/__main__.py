@@ -309,17 +309,19 @@ def probes() -> Iterator[str]:
         yield f"{NO_DEVICE}: {error}"
 
 
+COLUMNS: Final = 100
+"""How wide lists of names are printed."""
+
 # -- coverage --------------------------------------------------------------------------------------
 
 
 def coverage(arguments: Sequence[str]) -> int:
-    """Print how many of the public callables of NumPy's main namespace are ours, and which are
-    not.
-    """
+    """Print which of the public callables of NumPy's main namespace are ours, and which are not."""
     parser(
         "coverage", "Which functions of NumPy's main namespace are recorded, which run on the host."
     ).parse_args(arguments)
     import inspect
+    import textwrap
 
     import numpy
 
@@ -342,9 +344,10 @@ def coverage(arguments: Sequence[str]) -> int:
     print(f"{sum(map(len, names.values()))} functions and ufuncs, and {classes} classes:")
     for kind, meaning in meanings.items():
         print(f"{kind:8} {len(names.get(kind, ())):4}  {meaning}")
-    for kind in ("library", "host"):
+    for kind in meanings:
         if kind in names:
-            print(f"{kind}: {' '.join(sorted(names[kind]))}")
+            print()
+            print(textwrap.fill(f"{kind}: {' '.join(sorted(names[kind]))}", COLUMNS))
     return 0
 
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ from clfuse.frozen import frozen
 from .errors import SettingError
 from .target.simulated_devices import SIMULATED_DEVICES
 
-__all__ = ["SETTINGS", "Setting", "Settings", "override", "reload", "settings"]
+__all__ = [
+    "SETTINGS", "Setting", "Settings", "environment_faults", "override", "reload", "settings"
+]
 
 Value = str | int | bool
 
@@ -474,6 +477,50 @@ def is_on_at_import(name: str) -> bool:
     row = _ROWS[name]
     text = os.environ.get(row.env, "").strip()
     return bool(row.value_of(text) if text else row.default)
+
+
+OF_TESTS: tuple[str, ...] = (
+    "CLFUSE_TEST_", "CLFUSE_SUITE_", "CLFUSE_FUZZ_", "CLFUSE_SIMULATED_TESTS",
+    "CLFUSE_VENDORS_SECONDS", "CLFUSE_FAILURES",
+)
+"""What variables begin with that only clfuse's own tests read."""
+
+
+def environment_faults() -> list[str]:
+    """What is wrong with the ``CLFUSE_*`` variables: a value that one does not take, or a name that
+    no setting has, with the nearest one that there is.
+
+    >>> environment_faults()
+    []
+    """
+    known = {row.env: row for row in SETTINGS}
+    faults = []
+    for name in [name for name in os.environ if name.startswith("CLFUSE_")]:
+        row = known.get(name)
+        text = os.environ[name].strip()
+        if row is None:
+            if not name.startswith(OF_TESTS):
+                faults.append(_unknown(name, list(known)))
+        elif text:
+            try:
+                row.value_of(text)
+            except SettingError as error:
+                faults.append(str(error) + _nearest(text, re.findall(r"\w+", row.choices)))
+    return faults
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    prefix = "CLFUSE_"
+    rest = [each.removeprefix(prefix) for each in known]
+    advice = _nearest(name.removeprefix(prefix), rest).replace("mean ", f"mean {prefix}")
+    return f"{name} is no setting of clfuse's" + (advice or f"; there are {', '.join(known)}")
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    import difflib  # only where something is wrong
+
+    found = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def reload() -> None:

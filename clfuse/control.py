@@ -120,12 +120,24 @@ def profile() -> AbstractContextManager[Any]:
 
 
 def devices() -> list[Device]:
-    """All usable devices."""
+    """All usable devices, as ``python -m clfuse devices`` lists them.
+
+    Returns
+    -------
+    list of Device
+        Each with `name`, `index` and `traits`; `set_device` and `device` take them.
+    """
     return selection.devices()
 
 
 def get_device() -> Device:
-    """The device that new work goes to."""
+    """The device that new work goes to: that of a ``with`` block, of `set_device`, of
+    ``CLFUSE_DEVICE``, or the best one.
+
+    Returns
+    -------
+    Device
+    """
     return selection.get_device()
 
 
@@ -142,7 +154,19 @@ def set_device(spec: Any) -> Device:
 
 
 def device(spec: Any) -> AbstractContextManager[Device]:
-    """Send the work of a ``with`` block to another device; `spec` as in `set_device`."""
+    """Send the work of a ``with`` block to another device, in this thread alone.
+
+    Parameters
+    ----------
+    spec : str or Device
+        As in `set_device`.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> with np.device("cpu"):
+    ...     x = np.arange(3)
+    """
     return selection.device(spec)
 
 

@@ -7,7 +7,9 @@ paths.
 
 from __future__ import annotations
 
-__all__ = ["counters", "reset_peak", "snapshot"]
+from collections.abc import Callable
+
+__all__ = ["counters", "reset_peak", "snapshot", "when_seeded"]
 
 #: name -> value; bytes for the names that say so, events for the rest.
 counters: dict[str, int] = {
@@ -30,6 +32,10 @@ counters: dict[str, int] = {
     "jit_traces": 0,
     "jit_replays": 0,
 }
+
+
+when_seeded: list[Callable[[], None]] = []
+"""Called where a program seeds random numbers whose stream is not NumPy's."""
 
 
 def snapshot() -> dict[str, int]:

@@ -26,6 +26,7 @@ __all__ = [
     "KernelBuildWarning",
     "KernelError",
     "SettingError",
+    "SettingWarning",
     "fp64_error",
     "user_place",
     "warn_user",
@@ -77,6 +78,11 @@ class FallbackError(ClfuseError, RuntimeError):
 
 class SettingError(ClfuseError, ValueError):
     """A ``CLFUSE_*`` variable or a setting with a value that it does not take."""
+
+
+class SettingWarning(UserWarning):
+    """A ``CLFUSE_*`` variable that no setting has, or with a value that its setting does not take;
+    the import says so, and the first use of a setting raises a `SettingError` for such a value."""
 
 
 class DeviceDtypeError(ClfuseError, TypeError):

@@ -20,7 +20,7 @@ from clfuse.target.traits import DeviceTraits
 from .executable import when_planned
 from .explain import Plan, explained
 
-__all__ = ["follow_level"]
+__all__ = ["follow_level", "show_plans"]
 
 PLANS: Final = 2
 SOURCES: Final = 3
@@ -33,6 +33,16 @@ def follow_level(level: int) -> None:
     """Print from here on what a level prints."""
     _include(when_planned, _print_plan, level >= PLANS)
     _include(launch.observers, _print_launch, level >= LAUNCHES)
+
+
+def show_plans() -> None:
+    """Print every new plan from here on, whatever the level."""
+    if settings.debug_level < PLANS:
+        when_planned.append(_show_plan)
+
+
+def _show_plan(schedule: Schedule, traits: DeviceTraits, device: str) -> None:
+    _print_plan(schedule, traits, device)
 
 
 def _include(functions: list[Any], function: Any, wanted: bool) -> None:

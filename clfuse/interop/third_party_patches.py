@@ -132,6 +132,13 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
 }  # fmt: skip
 """Module -> function in it, or method of a class -> what it gets of an argument."""
 
+SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
+    # `factorized` gives the method of what `splu` makes.
+    "scipy.sparse.linalg._dsolve.linsolve": {"splu": "solve", "spilu": "solve"},
+}
+"""Module -> function in it -> the method of its result that is a C function, which takes no array
+but NumPy's."""
+
 PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
 """Package -> what its public functions, all that are written in Python, get of an argument."""
 
@@ -151,6 +158,37 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
     def call(*args: Any, **kwargs: Any) -> Any:
         named = {name: turned(value) for name, value in kwargs.items()} if kwargs else kwargs
         return function(*map(turned, args), **named)
+
+    return call
+
+
+class Solver:
+    """A C object whose method `name` takes our arrays, too; all else is the object's."""
+
+    def __init__(self, solver: Any, name: str) -> None:
+        self._solver = solver
+        setattr(self, name, open_to_ours(getattr(solver, name), _host_view))
+
+    @property  # type: ignore[misc] # one that cannot be set
+    def __class__(self) -> Any:
+        return type(self._solver)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._solver, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._solver)
+
+    def __repr__(self) -> str:
+        return repr(self._solver)
+
+
+def with_open_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`function`, whose result's method `name` takes our arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return Solver(function(*args, **kwargs), name)
 
     return call
 
@@ -186,7 +224,8 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
 
 
 def _has_doors(name: str) -> bool:
-    return name in DOORS or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
+    is_listed = name in DOORS or name in SOLVERS
+    return is_listed or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
 
 
 def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
@@ -194,6 +233,9 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
     if name in DOORS:
         turns = DOORS[name].items()
         return {key: functools.partial(open_to_ours, turned=turn) for key, turn in turns}
+    if name in SOLVERS:
+        methods = SOLVERS[name].items()
+        return {key: functools.partial(with_open_method, name=method) for key, method in methods}
     if name.startswith(COMPOSED):
         opened: Opened = for_ours
     else:

@@ -14,12 +14,23 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import TRANSFORM
 from clfuse.target.traits import DeviceTraits
 
-from .records import LibraryCall, Matrix, Operand, Product, Transform, is_renderable
+from .records import LibraryCall, Matrix, Operand, Product, Transform
 
 LEAST_SIDE: Final = 128
 """Rows, columns and inner extent from which on CLBlast multiplies: it reads each element of large
 matrices once for 128 results and more, where our kernel's groups have 64 x 64. Smaller products
 want the map behind them in the same launch. Not measured on a GPU."""
+
+
+def is_renderable(call: LibraryCall) -> bool:
+    """Whether `codegen.matmul` can write this call: matrices of numbers, not bools."""
+    return (
+        call.name == "matmul"
+        and call.dtype.kind in "iufc"
+        and len(call.operands) == 2
+        and all(len(operand.shape) > 1 for operand in call.operands)
+        and 0 not in call.shape
+    )
 
 
 def device_call(call: LibraryCall, traits: DeviceTraits) -> Product | Transform | None:

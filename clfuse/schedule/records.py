@@ -6,7 +6,6 @@ has a value number. Variables are the numbered registers of one kernel.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -15,7 +14,6 @@ import numpy as np
 
 from clfuse.frozen import frozen
 from clfuse.ir.launch_nodes import Round, Spec
-from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Op
 
 from .kinds import KernelKind
@@ -463,42 +461,6 @@ class SortPass:
     payload: str
     reads: tuple[int, ...]
     writes: tuple[int, ...]
-
-
-SORTED_ELEMENTS: Final = 1 << 30
-"""Elements from which on positions in a sort's counters do not fit 32 bits."""
-
-
-def is_sortable(call: LibraryCall) -> bool:
-    """Whether `schedule.lower.sorting` can make this call: a sort of all of an array of real
-    numbers."""
-    if call.name not in ("sort", "argsort") or len(call.operands) != 1:
-        return False
-    (operand,) = call.operands
-    if operand.dtype.kind not in "biuf" or 0 in operand.shape or operand.shape != call.shape:
-        return False
-    if call.name == "sort":
-        char, shape, offset, strides = call.param[0]
-        whole = math.prod(shape) == math.prod(call.shape) and offset == 0
-        packed = [
-            (extent, stride) for extent, stride in zip(shape, strides, strict=True) if extent != 1
-        ]
-        extents = tuple([extent for extent, _ in packed])
-        in_order = contiguous_strides(extents) == tuple([stride for _, stride in packed])
-        if char != call.dtype.char or shape != call.shape or not whole or not in_order:
-            return False
-    return math.prod(operand.shape) < SORTED_ELEMENTS
-
-
-def is_renderable(call: LibraryCall) -> bool:
-    """Whether `codegen.matmul` can write this call: matrices of numbers, not bools."""
-    return (
-        call.name == "matmul"
-        and call.dtype.kind in "iufc"
-        and len(call.operands) == 2
-        and all(len(operand.shape) > 1 for operand in call.operands)
-        and 0 not in call.shape
-    )
 
 
 MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])

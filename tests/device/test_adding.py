@@ -43,14 +43,14 @@ def steps() -> dict[str, str]:
     return {file: textwrap.dedent(code) for file, code in BLOCK.findall(PAGE.read_text("utf-8"))}
 
 
-def test_the_recipe_has_two_steps_and_its_list_of_names_is_the_present_one() -> None:
+def test_the_recipe_has_two_steps_and_lists_the_present_names() -> None:
     found = steps()
     assert set(found) == {"clfuse/ops/internal.py", "clfuse/interop/scipy_ufuncs.py"}
     named = set(re.findall(r'"(\w+)"', found["clfuse/interop/scipy_ufuncs.py"]))
     assert named == NAMES | {"expit"}
 
 
-def test_a_ufunc_that_was_added_by_the_recipe_is_recorded_fused_and_right(tmp_path: Path) -> None:
+def test_a_ufunc_added_by_the_recipe_is_fused_and_right(tmp_path: Path) -> None:
     special = pytest.importorskip("scipy.special")
     before = clfuse.stats()["fallbacks"]
     special.expit(clfuse.zeros(3))

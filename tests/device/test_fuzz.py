@@ -55,7 +55,7 @@ def test_random_programs_run_as_under_numpy(batch: int, xp: ModuleType) -> None:
 
 
 @pytest.mark.clfuse_only
-def test_random_expressions_that_join_rows_and_fold_them_give_what_numpy_gives(
+def test_random_joins_and_folds_of_rows_agree_with_numpy(
     xp: ModuleType,
 ) -> None:
     drawn = random.Random(f"{FIRST} joined").sample(range(2 ** 32), max(1, PROGRAMS // 25))
@@ -66,7 +66,7 @@ def test_random_expressions_that_join_rows_and_fold_them_give_what_numpy_gives(
 
 
 @pytest.mark.clfuse_only
-def test_random_programs_run_as_under_numpy_where_numpy_calculates_the_small_parts(
+def test_random_programs_agree_where_numpy_does_the_small_parts(
     xp: ModuleType,
 ) -> None:
     seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), max(1, PROGRAMS // 4))

@@ -203,7 +203,7 @@ def test_a_lazy_scalar_and_its_class_travel() -> None:
     assert pickle.loads(pickle.dumps(type(total))) is type(total)
 
 
-def test_what_travels_is_the_arrays_own_memory_and_repeats_travel_once() -> None:
+def test_what_travels_is_the_arrays_own_memory_and_once() -> None:
     if not clfuse.get_device().traits.unified_memory:
         pytest.skip("the device copies")
     x = clfuse.array(np.arange(200_000.0)) + 1
@@ -232,7 +232,7 @@ def test_holes_in_threads_at_once() -> None:
     "import numpy as np\nimport dask.array as da", "import dask.array as da\nimport numpy as np",
     "import numpy as np\nfrom dask import array as da",
 ])
-def test_a_program_that_never_heard_of_clfuse_has_percentiles_of_its_chunks(
+def test_a_program_unaware_of_clfuse_has_percentiles_of_chunks(
     imports: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "program.py"

@@ -84,7 +84,7 @@ def test_results_of_two_processes_are_numpys(client: Client) -> None:
             assert type(result) is clfuse.ndarray
 
 
-def test_what_a_task_returns_has_been_computed_by_kernels_that_fuse_the_task(
+def test_what_a_task_returns_was_computed_by_fused_kernels(
     client: Client,
 ) -> None:
     def task(n: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_an_error_of_the_device_is_the_tasks_error(client: Client) -> None:
     assert client.submit(lambda: int(clfuse.arange(3).sum())).result() == 3
 
 
-def test_the_result_is_numpys_when_a_worker_is_killed_in_mid_computation(client: Client) -> None:
+def test_the_result_is_numpys_when_a_worker_is_killed(client: Client) -> None:
     def slow(chunk: Any) -> Any:
         time.sleep(0.1)
         return chunk * 2 + 1
@@ -149,7 +149,7 @@ def test_messages_hold_the_memory_itself() -> None:
     assert clfuse.stats()["bytes_to_device"] == before
 
 
-def test_what_is_too_large_for_memory_goes_to_disk_and_comes_back(tmp_path: Path) -> None:
+def test_what_is_too_large_for_memory_goes_to_disk_and_back(tmp_path: Path) -> None:
     kept = SpillBuffer(str(tmp_path), target=1_000_000)
     arrays = {f"chunk-{n}": clfuse.full((300, 100), n + 0.5)[::2] for n in range(12)}
     for key, x in arrays.items():

@@ -145,7 +145,7 @@ def test_einops_by_the_array_api() -> None:
 # -- notebooks ------------------------------------------------------------------------------------
 
 
-def test_a_notebook_shows_a_preview_of_arrays_and_the_plan_as_html() -> None:
+def test_a_notebook_shows_previews_and_the_plan_as_html() -> None:
     formatters = pytest.importorskip("IPython.core.formatters")
     x = clfuse.arange(10_000.0).reshape(100, 100) < 5
     shown, _ = formatters.DisplayFormatter().format(x)
@@ -298,7 +298,7 @@ def test_json_writes_lazy_numbers_where_it_writes_numpys() -> None:
         json.dumps(circle)
 
 
-def test_what_asks_a_number_for_its_class_makes_another_one_of_it() -> None:
+def test_asking_a_number_for_its_class_makes_another_of_it() -> None:
     import sqlite3
     import statistics
 
@@ -310,6 +310,19 @@ def test_what_asks_a_number_for_its_class_makes_another_one_of_it() -> None:
 
 
 # -- what SciPy writes to ------------------------------------------------------------------------
+
+
+def test_sparse_factors_solve_for_our_arrays() -> None:
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    matrix = pytest.importorskip("scipy.sparse").csc_matrix([[4.0, 1.0], [1.0, 3.0]])
+    for solve in (linalg.factorized(matrix), linalg.splu(matrix).solve, linalg.spilu(matrix).solve):
+        np.testing.assert_allclose(solve(clfuse.asarray([6.0, 7.0])), [1.0, 2.0], rtol=1e-14)
+        np.testing.assert_allclose(solve(np.array([6.0, 7.0])), [1.0, 2.0], rtol=1e-14)
+    factors = linalg.splu(matrix)
+    assert isinstance(factors, linalg.SuperLU)
+    assert factors.shape == (2, 2)
+    x = factors.solve(clfuse.ones(2), trans="T")
+    np.testing.assert_allclose(x, [2 / 11, 3 / 11], rtol=1e-14)
 
 
 def test_scipy_writes_its_output_into_our_arrays() -> None:
@@ -340,7 +353,7 @@ SPARSE = ["csr_array", "csr_matrix", "coo_array", "dok_matrix", "dia_array"]
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_sparse_matrices_beside_arrays_are_what_they_are_beside_numpys(name: str) -> None:
+def test_sparse_matrices_beside_arrays_are_as_beside_numpys(name: str) -> None:
     sparse = pytest.importorskip("scipy.sparse")
     values = np.arange(6.0).reshape(2, 3)
     matrix = getattr(sparse, name)(values)
@@ -400,7 +413,7 @@ def test_scipys_compiled_code_takes_our_arrays(body: Callable[[Any], Any]) -> No
     assert not isinstance(ours, np.ndarray) or ours.flags.writeable
 
 
-def test_elements_are_numpys_numbers_after_scipy_asked_for_a_namespace() -> None:
+def test_elements_are_numpys_after_scipy_asked_for_a_namespace() -> None:
     from clfuse.arrays import host_array
 
     stats = pytest.importorskip("scipy.stats")

@@ -162,7 +162,7 @@ def test_a_larger_sum_that_is_off_by_one_is_noticed() -> None:
     assert _first_failure("sum", _sum_in_half) is not None
 
 
-def test_numpy_agrees_with_itself_on_texts_and_a_seed_gives_one_text() -> None:
+def test_numpy_agrees_with_itself_and_a_seed_gives_one_text() -> None:
     for seed in range(40):
         blocks = texts.generate(seed)
         assert blocks == texts.generate(seed)

@@ -16,7 +16,7 @@ def test_the_picture_is_what_the_code_makes() -> None:
     assert architecture.committed() == architecture.picture(), hint
 
 
-def test_the_picture_has_every_package_and_a_way_from_the_commands_to_each() -> None:
+def test_the_picture_has_every_package_and_a_way_to_each() -> None:
     boxes = architecture.boxes()
     packages = {path.parent.name for path in (TOP / "clfuse").glob("*/__init__.py")}
     assert packages - {"_core"} <= set(boxes)
@@ -31,7 +31,7 @@ def test_an_arrow_that_others_imply_is_not_drawn() -> None:
     assert set(architecture.arrows("engine")) >= {"codegen", "policy"}
 
 
-def test_five_questions_have_answers_that_name_a_file_and_what_it_defines() -> None:
+def test_five_questions_are_answered_by_a_file_and_its_names() -> None:
     text = architecture.PAGE.read_text(encoding="utf-8")
     answers = [line for line in text.splitlines() if line.startswith(QUESTION)]
     assert len(answers) == 5

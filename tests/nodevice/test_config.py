@@ -24,14 +24,14 @@ def environment(monkeypatch):
     config.reload()
 
 
-def test_every_row_has_an_attribute_and_a_default_that_it_would_accept():
+def test_every_row_has_an_attribute_and_an_acceptable_default():
     assert {row.name for row in SETTINGS} == set(Settings.__annotations__)
     for row in SETTINGS:
         assert row.value_of(row.default) == row.default == getattr(settings, row.name)
         assert row.env == f"CLFUSE_{row.name.upper()}"
 
 
-def test_plans_are_kept_apart_by_the_settings_that_they_depend_on(environment):
+def test_plans_are_kept_apart_by_the_settings_they_need(environment):
     changes = {"schedule": "gpu", "vector_bytes": 16, "work_items": 3, "stream_bytes": 0,
                "tile_bytes": 0, "tuning": "off", "fp": "fast", "fusion": "off",
                "libraries": "off", "inline": "off"}  # fmt: skip
@@ -67,6 +67,38 @@ def test_a_number_of_bytes_may_have_a_unit(environment, text, value):
     assert settings.memory_limit == value
 
 
+def test_misspelt_names_and_bad_values_have_the_nearest_one(environment):
+    environment.setenv("CLFUSE_FUSON", "off")
+    environment.setenv("CLFUSE_FP", "fas")
+    environment.setenv("CLFUSE_HOST_US", "many")
+    environment.setenv("CLFUSE_ZZZZ", "1")
+    environment.setenv("CLFUSE_TEST_ANYTHING", "1")  # of clfuse's tests
+    faults = {fault.split()[0].rstrip(":"): fault for fault in config.environment_faults()}
+    assert faults["CLFUSE_FUSON"] == (
+        "CLFUSE_FUSON is no setting of clfuse's; did you mean CLFUSE_FUSION?"
+    )
+    assert faults["CLFUSE_FP"] == (
+        "CLFUSE_FP: 'fas'; it takes strict or fast; did you mean fast?"
+    )
+    assert faults["CLFUSE_HOST_US"].endswith("it takes a whole number of microseconds")
+    assert "there are CLFUSE_DEVICE, " in faults["CLFUSE_ZZZZ"]
+    assert len(faults) == 4
+
+
+def test_the_import_says_what_is_wrong_with_variables(environment):
+    environment.setenv("CLFUSE_FUSION", "maybe")
+    environment.setenv("CLFUSE_FUSON", "off")
+    finished = subprocess.run(
+        [sys.executable, "-W", "always", "-c", "import clfuse"],
+        capture_output=True, text=True, timeout=120,
+    )
+    assert finished.returncode == 0
+    shown = finished.stderr.splitlines()
+    assert sorted(line.partition(" ")[0] for line in shown) == ["<string>:1:", "<string>:1:"]
+    assert "SettingWarning: CLFUSE_FUSION: 'maybe'; it takes on or off" in finished.stderr
+    assert "SettingWarning: CLFUSE_FUSON is no setting" in finished.stderr
+
+
 def test_an_empty_variable_means_the_default(environment):
     environment.setenv("CLFUSE_FALLBACK", "")
     config.reload()
@@ -89,7 +121,7 @@ def test_an_empty_variable_means_the_default(environment):
         ("CLFUSE_MEMORY_LIMIT", "5X", "whole number of bytes"),
     ],
 )
-def test_a_bad_value_names_the_variable_the_value_and_the_choices(
+def test_a_bad_value_names_variable_value_and_choices(
     environment, variable, text, choice
 ):
     environment.setenv(variable, text)
@@ -101,7 +133,7 @@ def test_a_bad_value_names_the_variable_the_value_and_the_choices(
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_bad_value_is_reported_again_and_not_taken_for_a_default(environment):
+def test_a_bad_value_is_reported_again_and_is_no_default(environment):
     environment.setenv("CLFUSE_FP", "loose")
     with pytest.raises(SettingError):
         config.reload()
@@ -129,7 +161,7 @@ def test_override_ends_with_its_block_even_after_an_error():
     assert settings.max_nodes == 20_000
 
 
-def test_override_refuses_unknown_names_and_bad_values_and_changes_nothing():
+def test_a_refused_override_changes_nothing():
     with pytest.raises(SettingError, match="there are device, "), override(fusoin=False):
         pass
     with pytest.raises(SettingError, match="CLFUSE_FP"), override(fusion=False, fp="loose"):
@@ -142,7 +174,7 @@ def test_a_setting_that_does_not_exist_is_an_attribute_error():
         _ = settings.colour
 
 
-def test_the_snapshot_of_the_counters_is_a_copy_and_the_peak_can_start_again():
+def test_a_snapshot_of_counters_is_a_copy_and_peaks_restart():
     before = snapshot()
     counters["fallbacks"] += 1
     assert snapshot()["fallbacks"] == before["fallbacks"] + 1

@@ -86,7 +86,7 @@ def test_commands_and_files_that_are_named_are_there(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names(DOCUMENTS))
-def test_lines_that_a_page_changes_are_in_the_file_that_it_names(document: Path) -> None:
+def test_lines_that_a_page_changes_are_in_the_named_file(document: Path) -> None:
     for block in re.findall(r"(?ms)^```diff\n(.*?)^```$", document.read_text(encoding="utf-8")):
         head, *lines = block.splitlines()
         source = (TOP / head.removeprefix("--- ")).read_text(encoding="utf-8").splitlines()

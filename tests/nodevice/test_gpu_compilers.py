@@ -181,13 +181,13 @@ def test_kernels_are_compiled_together_below_what_they_all_need() -> None:
     "__kernel void a(__global int *p)\n{\n#ifdef X\np[0] = 1;\n#endif\n}",
     "__kernel void a(__global int *p) { p[0] = 1; }\nvoid f(void) {}",
 ])
-def test_what_is_more_than_a_head_and_a_kernel_is_compiled_alone(source: str) -> None:
+def test_more_than_a_head_and_a_kernel_is_compiled_alone(source: str) -> None:
     program = Program(source)
     assert [batch.programs for batch in programs.batches([program, *some_programs()])
             if program in batch.programs] == [(program,)]
 
 
-def test_names_of_kernels_make_no_other_program_and_classes_and_options_do() -> None:
+def test_classes_and_options_make_other_programs_names_do_not() -> None:
     text = "__kernel void {0}(__global int *p) {{ p[0] = 1; }}"
     one, other = Program(text.format("one")), Program(text.format("other"))
     assert one.key == other.key

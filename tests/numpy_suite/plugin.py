@@ -49,7 +49,7 @@ _start = time.monotonic()
 
 def _substitute() -> None:
     import clfuse
-    from clfuse.tools.run import Substitution
+    from clfuse.tools.substitution import Substitution
 
     clfuse.get_device()
     root = os.path.dirname(np.__file__)

@@ -1,6 +1,6 @@
 """Random kernels over random views that may overlap, and what is true of them by brute force.
 
-`tests/nodevice/user_kernels/test_language.py` asks whether the proof that iterations are
+`tests/nodevice/user_kernels/test_independence.py` asks whether the proof that iterations are
 independent is sound; `tests/device/user_kernels/test_kernels_fuzz.py` compares fused, unfused and
 plain Python.
 """

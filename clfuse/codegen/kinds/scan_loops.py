@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from clfuse.codegen.lines.body import Body
+from clfuse.codegen.lines.components import LANES
 from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.folds import Fold
 from clfuse.dtypes import mask_type
@@ -133,7 +134,7 @@ def lane_lines(
     else:
         before = f"(({kind})({fold.carry}))"
     lines.append(f"const {kind} {name} = {fold.combined(writer, before, value)};")
-    last = f"{name}.s{_LANES[width - 1]}"
+    last = f"{name}.s{LANES[width - 1]}"
     lines.append(f"{fold.carry} = {f'({last} != 0)' if fold.dtype.kind == 'b' else last};")
     return lines, fold.register(name)
 
@@ -145,7 +146,7 @@ def _shifted(kind: str, value: str, neutral: str, width: int, step: int) -> str:
     left = width - step
     while left:
         size = 1 << (left.bit_length() - 1)
-        parts.append(f"{value}.s{_LANES[lane : lane + size]}")
+        parts.append(f"{value}.s{LANES[lane : lane + size]}")
         lane += size
         left -= size
     return f"({kind})({', '.join(parts)})"
@@ -259,6 +260,3 @@ def folds_of(kernel: Kernel, mask_lanes: Any) -> dict[int, PrefixFold]:
         accumulator = Accumulator(item.var, item.name, item.operand, item.dtype)
         found[item.var] = PrefixFold(len(found), item, mask_lanes(kernel, accumulator))
     return found
-
-
-_LANES = "0123456789abcdef"

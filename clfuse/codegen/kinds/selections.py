@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from clfuse.codegen.lines.body import Body
+from clfuse.codegen.lines.components import LANES
 from clfuse.codegen.lines.expressions import Register, lanes_like, vector
 from clfuse.codegen.lines.names import UNIFORM
 from clfuse.dtypes import mask_type, memory_type
@@ -149,7 +150,7 @@ def _pack_lanes(kernel: Kernel, body: Body, registers: dict[int, Register], k: A
         half = "" if lanes == width else ".hi" if first else ".lo"
         each = [
             [
-                f"{pointer}[{_place(first, lane)}] = {name}.s{_LANES[first + lane]};"
+                f"{pointer}[{_place(first, lane)}] = {name}.s{LANES[first + lane]};"
                 for pointer, name in targets
             ]
             for lane in range(lanes)
@@ -214,6 +215,3 @@ def _unpack_lanes(kernel: Kernel, body: Body, registers: dict[int, Register], k:
     for store in kernel.stores:
         lines += body.store(store, width, registers[store.var])
     return lines
-
-
-_LANES = "0123456789abcdef"

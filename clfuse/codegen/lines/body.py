@@ -36,6 +36,7 @@ from clfuse.schedule.records import (
 )
 from clfuse.target.traits import DeviceTraits
 
+from .components import LANES, components, turned
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
 from .names import AHEAD, EPILOGUE, FAR, GROUP, JUMP, LOOP, SEAM, UNIFORM, WITHIN
 from .short_rows import filled_rows, interleaved
@@ -309,7 +310,7 @@ class Body:
         for load in loads:
             ahead = load.access.offset - first.access.offset
             places = [divmod(lane * stride + ahead, width) for lane in range(width)]
-            chosen = [f"{name}_{number}.s{_LANES[lane]}" for number, lane in places]
+            chosen = [f"{name}_{number}.s{LANES[lane]}" for number, lane in places]
             self.turned[load.var] = f"({kind})({', '.join(chosen)})"
         return lines
 
@@ -374,7 +375,7 @@ class Body:
             position = known[item.position]
             pointer = self.arguments.buffer(item.value, item.dtype)
             places = [
-                f"{pointer} + {self.place(item.access, lane)} + {position.text}.s{_LANES[lane]}"
+                f"{pointer} + {self.place(item.access, lane)} + {position.text}.s{LANES[lane]}"
                 for lane in range(width)
             ]
         finally:
@@ -401,7 +402,7 @@ class Body:
     def _gathered(self, pointer: str, item: Load, width: int, position: Register) -> str:
         kind = self.writer(width).in_memory(item.dtype)
         lanes = [
-            f"{pointer}[{self.place(item.access, lane)} + {position.text}.s{_LANES[lane]}]"
+            f"{pointer}[{self.place(item.access, lane)} + {position.text}.s{LANES[lane]}]"
             for lane in range(width)
         ]
         return f"({kind})({', '.join(lanes)})"
@@ -425,7 +426,7 @@ class Body:
             start = f"{pointer} + {place} - {width - 1}"
             aligned = self._lies_on_vectors(item, width)
             loaded = writer.loaded(item.dtype, start, aligned=aligned)
-            return f"{loaded}.s{_turned(item.dtype, width)}"
+            return f"{loaded}.s{turned(item.dtype, width)}"
         kind = writer.in_memory(item.dtype)
         lanes = [f"{pointer}[{self.place(item.access, lane)}]" for lane in range(width)]
         return f"({kind})({', '.join(lanes)})"
@@ -473,7 +474,7 @@ class Body:
             lines.append(f"  const {kind} w{number} = {text};")
         for number in range(stride):
             elements = [divmod(number * width + lane, stride) for lane in range(width)]
-            chosen = ", ".join([f"w{column}.s{_LANES[row]}" for row, column in elements])
+            chosen = ", ".join([f"w{column}.s{LANES[row]}" for row, column in elements])
             there = f"{pointer} + {place} + {number * width}"
             plain = writer.stored(first.dtype, f"({kind})({chosen})", there)
             if self._goes_past(first):
@@ -507,7 +508,7 @@ class Body:
             test = f"IS_ALIGNED({kind}, {pointer} + {place})"
             return [f"if ({test}) {streamed}", f"else {plain}"]
         if stride == -1:
-            order = _turned(store.dtype, width)
+            order = turned(store.dtype, width)
             start = f"{pointer} + {place} - {width - 1}"
             aligned = self._lies_on_vectors(store, width)
             stored = writer.stored(store.dtype, f"w.s{order}", start, aligned=aligned)
@@ -597,17 +598,3 @@ class Body:
             return f"(uchar)(({mask}) != 0)"
         kind = vector(mask_type(lanes), writer.width)
         return f"convert_uchar{writer.width}(({mask}) & ({kind})(1))"
-
-
-_LANES = "0123456789abcdef"
-"""Names of vector components, as in ``v.s7``."""
-
-
-def components(dtype: np.dtype, number: int) -> str:
-    """The components that hold an element of a vector."""
-    return _LANES[2 * number : 2 * number + 2] if dtype.kind == "c" else _LANES[number]
-
-
-def _turned(dtype: np.dtype, width: int) -> str:
-    """The components of a vector's elements from the last to the first."""
-    return "".join([components(dtype, number) for number in reversed(range(width))])

@@ -11,7 +11,8 @@ from typing import Final
 
 from clfuse.schedule.records import Kernel, Load
 
-from .body import Body, components
+from .body import Body
+from .components import components
 from .expressions import Register
 from .loops import compute
 

@@ -24,6 +24,7 @@ from clfuse.arrays.conversion import NotNative, as_handle, host_scalar, host_vie
 from clfuse.arrays.handle import Handle, native_dtype
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.config import settings
+from clfuse.counters import when_seeded
 from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 from clfuse.errors import warn_user
@@ -451,6 +452,12 @@ for _name in dir(np.random.Generator):
         setattr(Generator, _name, _left_to_numpy(_name))
 
 
+def note_seed() -> None:
+    """Tell who wants to know that a program has set a seed."""
+    for function in tuple(when_seeded):
+        function()
+
+
 def default_rng(seed: Any = None) -> Generator:
     """A `Generator` for a seed.
 
@@ -483,4 +490,6 @@ def default_rng(seed: Any = None) -> Generator:
     is_numpys = isinstance(seed, np.random.Generator | np.random.RandomState)
     if settings.exact_random or is_numpys:
         return Generator(np.random.default_rng(seed).bit_generator)
+    if seed is not None:
+        note_seed()
     return Generator(Philox4x32(seed))

@@ -20,7 +20,15 @@ from clfuse.config import settings
 
 from .bit_generators import SEEDED
 from .bits import ADOPTIONS, Philox4x32, refuse_in_trace
-from .generator import HOST, Generator, default_rng, documentation, hosted_method, on_host
+from .generator import (
+    HOST,
+    Generator,
+    default_rng,
+    documentation,
+    hosted_method,
+    note_seed,
+    on_host,
+)
 
 _STATES: Final = frozenset({"seed", "get_state", "set_state", "spawn"})
 """Methods of `numpy.random` that deal with states, not with arrays."""
@@ -221,6 +229,7 @@ def _seeded(seed: Any) -> Philox4x32:
     """A bit generator for a seed of the older kind, with NumPy's errors for what is none."""
     if seed is not None:
         np.random.MT19937()._legacy_seeding(seed)
+        note_seed()
     return Philox4x32(seed)
 
 

@@ -21,7 +21,6 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Final
 
-from clfuse.ir.nodes import Kind
 from clfuse.schedule.kinds import MAP, TILES
 from clfuse.schedule.lower.lowering import Lowering, Pending
 from clfuse.schedule.memory.buffers import reads_of, writes_of
@@ -131,13 +130,7 @@ class _TimeTiles:
         """The value in memory that an update's old contents are; None where they are computed."""
         if self.lowering.placement.is_filled(node):
             return None
-        return self._value_of(self.lowering.placement.writes.base(node))
-
-    def _value_of(self, node: int) -> int:
-        """The value of a node in memory."""
-        values = self.lowering.values
-        is_leaf = self.lowering.graph.kinds[node] is Kind.LEAF
-        return values.leaf(node) if is_leaf else values.of_node[node]
+        return self.lowering.values.of(self.lowering.placement.writes.base(node))
 
     def join(self) -> None:
         """Find groups, in order, and replace the launches of each by one."""
@@ -575,7 +568,7 @@ class _TimeTiles:
                 stage.copied.append((made.store, made.start))
             root = roots.get(made.value)
             if root is not None and is_read_around(group, made, kernel):
-                border = border_of(made, kernel, self._value_of(root), layout)
+                border = border_of(made, kernel, self.lowering.values.of(root), layout)
                 stage.borders.append(border)
                 touched += around_region(border, made, kernel)
         return stage, touched

@@ -87,6 +87,12 @@ class ValueTable:
             self.of_node[node] = value
         return value
 
+    def of(self, node: int) -> int:
+        """The value that a node in memory lies in."""
+        if self.graph.kinds[node] is Kind.LEAF:
+            return self.leaf(node)
+        return self.of_node[node]
+
 
 class Registers:
     """Register numbers, shared by a kernel's loop and its epilogue."""
@@ -329,12 +335,6 @@ class Emitter:
             )
         return axes
 
-    def _value_of(self, node: int) -> int:
-        """The value that a node in memory lies in."""
-        if self.graph.kinds[node] is Kind.LEAF:
-            return self.values.leaf(node)
-        return self.values.of_node[node]
-
     def _item(self, node: int, access: Access | None, operands: list[int]) -> int:
         graph = self.graph
         if node in self.folded:
@@ -348,7 +348,7 @@ class Emitter:
             return var
         if self.in_memory(node):
             var = self.registers.new()
-            self.items.append(Load(var, self._value_of(node), graph.dtypes[node], access))
+            self.items.append(Load(var, self.values.of(node), graph.dtypes[node], access))
             return var
         if operands and (
             kind is Kind.VIEW or kind is Kind.CONCATENATE or kind is Kind.UPDATE
@@ -371,7 +371,7 @@ class Emitter:
             self.items.append(
                 Load(
                     var,
-                    self._value_of(source),
+                    self.values.of(source),
                     graph.dtypes[node],
                     self._composed(node, access),
                     operands[0],

@@ -543,11 +543,7 @@ class Lowering:
             if self.placement.is_read_as_view(node, operand):
                 offset, strides = graph.params[operand]
                 source = graph.inputs[operand][0]
-            value = (
-                self.values.leaf(source)
-                if graph.kinds[source] is Kind.LEAF
-                else self.values.of_node[source]
-            )
+            value = self.values.of(source)
             operands.append(
                 Operand(value, graph.dtypes[operand], graph.shapes[operand], offset, strides)
             )
@@ -583,12 +579,7 @@ class Lowering:
         emits = Emitter(self.placement, self.values, level, shape, Registers())
         if boxes is None:
             if emits.in_memory(old):
-                source = (
-                    self.values.leaf(old)
-                    if graph.kinds[old] is Kind.LEAF
-                    else self.values.of_node[old]
-                )
-                return [Pending(level, Copy(source, target, graph.nbytes(node)))]
+                return [Pending(level, Copy(self.values.of(old), target, graph.nbytes(node)))]
             boxes = [tuple([(0, extent) for extent in shape])]
         launches = []
         whole = Access(0, contiguous_strides(shape))

@@ -78,11 +78,11 @@ def _selecting(nodes: list[int], emitter: Emitter, values: ValueTable) -> Kernel
         for operand in more:
             other = var
             var = emitter.registers.new()
-            packed = Load(var, _value_of(operand, values), graph.dtypes[operand], Access(0, (0,)))
+            packed = Load(var, values.of(operand), graph.dtypes[operand], Access(0, (0,)))
         dtype = graph.dtypes[node]
         place = access if expands else Access(0, (0,))
         stores.append(Store(var, graph.dtypes[value], values.of_node[node], dtype, place))
-    selection = Selection(selector, _value_of(starts, values), packed, other)
+    selection = Selection(selector, values.of(starts), packed, other)
     return Kernel(
         EXPAND if expands else COMPACT,
         emitter.extents,
@@ -92,12 +92,6 @@ def _selecting(nodes: list[int], emitter: Emitter, values: ValueTable) -> Kernel
         chunk=0,
         selection=selection,
     )
-
-
-def _value_of(node: int, values: ValueTable) -> int:
-    if values.graph.kinds[node] is Kind.LEAF:
-        return values.leaf(node)
-    return values.of_node[node]
 
 
 def finish_selection(kernel: Kernel, traits: DeviceTraits) -> list[Kernel]:

@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from clfuse.schedule.records import LibraryCall, SortPass, is_sortable
+from clfuse.ir.layout import contiguous_strides
+from clfuse.schedule.records import LibraryCall, SortPass
 from clfuse.schedule.shape.geometry import index_limit
 from clfuse.target.traits import LEAST_SORTED, DeviceTraits
 
@@ -31,13 +32,35 @@ LEAST_CHUNK: Final = 32
 CHUNKS: Final = 8192
 """Work-items of a pass at most: one work-group goes over the counters of a row."""
 
-
 MOST_ON_CPU: Final = 1 << 30
 """Bytes that are sorted so at most: keys and what travels with them are four times as many. NumPy
 sorts in place."""
 
 DIGITS_OF_NUMPYS: Final = 2
 """Bytes up to which NumPy's stable sort goes by digits."""
+
+SORTED_ELEMENTS: Final = 1 << 30
+"""Elements from which on positions in a sort's counters do not fit 32 bits."""
+
+
+def is_sortable(call: LibraryCall) -> bool:
+    """Whether passes can make this call: a sort of all of an array of real numbers."""
+    if call.name not in ("sort", "argsort") or len(call.operands) != 1:
+        return False
+    (operand,) = call.operands
+    if operand.dtype.kind not in "biuf" or 0 in operand.shape or operand.shape != call.shape:
+        return False
+    if call.name == "sort":
+        char, shape, offset, strides = call.param[0]
+        whole = math.prod(shape) == math.prod(call.shape) and offset == 0
+        packed = [
+            (extent, stride) for extent, stride in zip(shape, strides, strict=True) if extent != 1
+        ]
+        extents = tuple([extent for extent, _ in packed])
+        in_order = contiguous_strides(extents) == tuple([stride for _, stride in packed])
+        if char != call.dtype.char or shape != call.shape or not whole or not in_order:
+            return False
+    return math.prod(operand.shape) < SORTED_ELEMENTS
 
 
 def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:

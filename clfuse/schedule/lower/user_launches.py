@@ -44,10 +44,7 @@ def _launches(
     graph = placement.graph
     spec: Spec = graph.params[node]
     arrays = len(graph.inputs[node]) - spec.scalars
-    inputs = [
-        values.leaf(operand) if graph.kinds[operand] is Kind.LEAF else values.of_node[operand]
-        for operand in graph.inputs[node][:arrays]
-    ]
+    inputs = [values.of(operand) for operand in graph.inputs[node][:arrays]]
     scalars = []
     for operand in graph.inputs[node][arrays:]:
         constant = graph.constant[operand]

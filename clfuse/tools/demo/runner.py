@@ -11,8 +11,8 @@ A program is one source file with three functions and a title:
 ``TITLE``
     is formatted with the inputs.
 
-The file is executed twice: as it is, and under `clfuse.tools.run.Substitution`, which is what
-``python -m clfuse run`` uses.
+The file is executed twice: as it is, and under `clfuse.tools.substitution.Substitution`, which is
+what ``python -m clfuse run`` uses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy
 
 import clfuse
 from clfuse import config
-from clfuse.tools.run import Substitution, load
+from clfuse.tools.substitution import Substitution, load
 
 __all__ = ["PROGRAMS", "Measurement", "measure", "program_paths"]
 

@@ -203,7 +203,7 @@ def test_constants_are_converted_like_values(casts: str, route: str) -> None:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("schedule", ["cpu", "gpu"])
-def test_shifts_past_the_width_and_divisions_without_a_result_are_numpys(
+def test_too_wide_shifts_and_divisions_by_zero_are_numpys(
     dtype: str, schedule: str, setting: Callable[..., None]
 ) -> None:
     setting(schedule=schedule)

@@ -176,7 +176,7 @@ def test_what_is_recorded_in_a_block_that_ignores_never_warns(xp: ModuleType) ->
                     assert host(part).shape is not None, name
 
 
-def test_masked_elements_and_comparisons_of_infinities_do_not_warn(xp: ModuleType) -> None:
+def test_masked_elements_and_compared_infinities_do_not_warn(xp: ModuleType) -> None:
     def masked(m: Any) -> Any:
         return m.divide(m.ones(2), m.array([0.0, 1.0]), out=m.zeros(2),
                         where=m.array([False, True]))
@@ -221,7 +221,7 @@ UNSEEN: dict[str, Callable[[Any], Any]] = {
 @compiled
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("name", UNSEEN)
-def test_small_arrays_that_lie_on_the_host_warn_at_the_call_and_of_the_users_line(
+def test_small_arrays_on_the_host_warn_of_the_users_line(
     xp: ModuleType, name: str
 ) -> None:
     def warned(m: Any) -> tuple[Any, set[tuple[str, str, int]]]:

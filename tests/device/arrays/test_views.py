@@ -197,7 +197,7 @@ def test_real_and_imaginary_parts_are_views(dtype: str, xp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_overlapping_reads_and_writes_behave_as_if_the_read_came_first(dtype: str,
+def test_overlapping_reads_and_writes_read_first(dtype: str,
                                                                        xp: ModuleType) -> None:
     def case(key_to: Any, key_from: Any) -> Callable[[Any], Any]:
         def call(m: ModuleType) -> Any:
@@ -435,7 +435,7 @@ def test_a_view_on_the_host_of_a_read_only_array_is_read_only(xp: ModuleType) ->
 
 
 @pytest.mark.clfuse_only
-def test_an_array_is_the_devices_again_when_no_view_on_the_host_is_left(xp: ModuleType) -> None:
+def test_an_array_is_the_devices_again_without_host_views(xp: ModuleType) -> None:
     x = xp.arange(1000.0) + 1
     view = x.view("M8[s]")
     assert xp.shares_memory(x, view)

@@ -135,7 +135,7 @@ def test_printing_follows_numpys_options(xp: ModuleType) -> None:
     observed(xp, lambda m: "%d %s" % (m.array(7), m.arange(2)))  # noqa: UP031
 
 
-def test_results_of_reductions_and_single_elements_print_like_numbers(xp: ModuleType) -> None:
+def test_folded_values_and_single_elements_print_like_numbers(xp: ModuleType) -> None:
     observed(xp, lambda m: str(m.arange(4.0).sum()))
     observed(xp, lambda m: str(m.arange(4)[2]))
     observed(xp, lambda m: repr(m.arange(4.0).mean()))
@@ -243,7 +243,7 @@ def test_numpy_reads_the_array(xp: ModuleType) -> None:
     assert list(np.asarray(x).shape) == [3, 4]
 
 
-def test_an_array_on_a_buffer_that_may_be_written_to_shares_its_memory(xp: ModuleType) -> None:
+def test_an_array_on_a_writable_buffer_shares_its_memory(xp: ModuleType) -> None:
     memory = bytearray(32)
     vector = xp.frombuffer(memory)
     matrix = xp.ndarray((2, 2), float, memory)
@@ -259,7 +259,7 @@ def test_an_array_on_a_buffer_that_may_be_written_to_shares_its_memory(xp: Modul
 @pytest.mark.clfuse_only
 @pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # NumPy 2.5
 @pytest.mark.parametrize("size", [4, 5000])
-def test_a_traced_function_reads_and_writes_what_lies_in_shared_memory_at_every_call(
+def test_a_traced_function_reads_and_writes_shared_memory(
     size: int, xp: ModuleType
 ) -> None:
     x, other = xp.zeros(size), xp.zeros(size)
@@ -374,7 +374,7 @@ def test_views_of_layouts_print_and_convert(xp: ModuleType) -> None:
 
 
 @pytest.mark.clfuse_only
-def test_modules_that_only_numpy_has_are_found_under_clfuses_name() -> None:
+def test_modules_that_only_numpy_has_are_found_in_clfuse() -> None:
     import clfuse.lib.stride_tricks
     import clfuse.ma as masked
     import clfuse.polynomial.chebyshev
@@ -408,7 +408,7 @@ def test_classes_of_arrays_and_scalars_are_equal_to_numpys(xp: ModuleType, count
         assert type(y) not in (np.ma.MaskedArray, list, None, "ndarray")
 
 
-def test_who_keeps_what_he_found_out_about_a_class_tells_ours_from_numpys() -> None:
+def test_caches_keyed_by_class_tell_our_arrays_from_numpys() -> None:
     import clfuse
 
     lazy = type(clfuse.arange(300_000.0).sum())

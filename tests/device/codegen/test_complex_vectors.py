@@ -94,7 +94,7 @@ def test_vectors_have_the_bits_of_single_numbers(
 
 
 @pytest.mark.parametrize("dtype", COMPLEXES)
-def test_functions_of_vectors_are_as_near_to_numpy_as_of_single_numbers(
+def test_functions_of_vectors_are_as_near_as_of_single_numbers(
     dtype: str, xp: ModuleType
 ) -> None:
     first, second = operands(dtype)
@@ -119,7 +119,7 @@ def test_functions_of_vectors_are_as_near_to_numpy_as_of_single_numbers(
 
 
 @pytest.mark.parametrize("dtype", COMPLEXES)
-def test_sums_of_complex_numbers_along_every_axis_agree_with_numpy(
+def test_complex_sums_along_every_axis_agree_with_numpy(
     dtype: str, xp: ModuleType
 ) -> None:
     rng = np.random.default_rng(5)

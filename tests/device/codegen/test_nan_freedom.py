@@ -82,7 +82,7 @@ def test_nan_is_found_wherever_it_comes_from(
 
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("name", [*PAIRS, *OTHERS])
-def test_the_loop_watches_for_nan_only_where_finite_operands_may_give_it(
+def test_loops_watch_for_nan_only_where_finite_operands_give_it(
     name: str, xp: ModuleType, planned_for: Callable[..., None]
 ) -> None:
     planned_for("cpu")

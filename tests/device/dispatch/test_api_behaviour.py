@@ -211,7 +211,7 @@ ROWS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_a_function_applied_along_an_axis_gives_what_it_gives_numpy(
+def test_a_function_applied_along_an_axis_gives_numpys_values(
         name: str, axis: int, xp: ModuleType, setting: Setting) -> None:
     setting(fallback="raise")
     results = []
@@ -227,7 +227,7 @@ def test_a_function_applied_along_an_axis_gives_what_it_gives_numpy(
         xp.apply_along_axis(ROWS[name], 0, xp.zeros((2, 0)))
 
 
-def test_what_a_function_has_written_to_its_rows_stays_where_it_fails_later(xp: ModuleType) -> None:
+def test_rows_that_a_function_wrote_stay_written_where_it_fails(xp: ModuleType) -> None:
     def fill(row: Any) -> float:
         row[0] = -7
         if row[1] > 5:

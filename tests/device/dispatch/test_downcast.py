@@ -108,7 +108,7 @@ def test_a_thread_has_its_own_device(arc: Device) -> None:
     assert found == [np.float64]
 
 
-def test_what_cannot_be_computed_is_no_error_of_an_unrelated_statement(arc: Device) -> None:
+def test_what_cannot_be_computed_fails_no_other_statement(arc: Device) -> None:
     with override(host_us=0, max_nodes=50):
         with cf.device(arc):
             lost = cf.asarray(np.arange(10)) < cf.arange(10, dtype="float32")  # in float64

@@ -234,7 +234,7 @@ def test_a_refused_call_leaves_its_operands_as_they_were(xp: ModuleType) -> None
 
 
 @pytest.mark.clfuse_only
-def test_an_array_larger_than_the_device_takes_is_an_allocation_error(xp: ModuleType) -> None:
+def test_an_array_larger_than_the_device_is_an_allocation_error(xp: ModuleType) -> None:
     earlier = xp.arange(10) + 1
     limit = xp.get_device().traits.max_alloc_nbytes
     huge = xp.sort(xp.ones(limit // 8 + 1000) * 2)  # which is done as a whole

@@ -361,7 +361,7 @@ def test_odd_calls_do_what_numpys_do(topic: str, host_us: int, xp: ModuleType) -
 @pytest.mark.parametrize(
     "line", ["m.std(a + 1, axis=0, ddof=2)", "m.mean(b + 1, axis=0, dtype='f8')"]
 )
-def test_a_statistic_warns_every_time_and_not_only_when_it_is_recorded_first(
+def test_a_statistic_warns_every_time_it_is_recorded(
     line: str, xp: ModuleType
 ) -> None:
     with xp.config.override(host_us=1), warnings.catch_warnings(record=True) as seen:

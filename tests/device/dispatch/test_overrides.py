@@ -88,12 +88,12 @@ def run(namespace: ModuleType) -> Any:
     return names["found"]
 
 
-def test_classes_are_asked_about_the_functions_that_their_module_knows() -> None:
+def test_classes_are_asked_about_functions_their_module_knows() -> None:
     for ours, expected in zip(run(clfuse), run(numpy), strict=True):
         assert ours == expected
 
 
-def test_classes_of_packages_that_know_numpy_are_asked_about_numpys() -> None:
+def test_classes_that_know_numpy_are_asked_about_numpys() -> None:
     class Theirs:
         def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
             return ufunc
@@ -126,7 +126,7 @@ class Sub(numpy.ndarray):
     """A subclass of NumPy's own arrays."""
 
 
-def test_an_operator_in_place_leaves_it_to_a_class_that_comes_first() -> None:
+def test_an_operator_in_place_defers_to_a_class_that_precedes() -> None:
     class First:
         __array_priority__ = 100
 
@@ -152,7 +152,7 @@ def test_an_operator_in_place_leaves_it_to_a_class_that_comes_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["matmul", "add", "divmod"])
-def test_an_operand_that_answers_for_ufuncs_is_asked_and_not_read(
+def test_an_operand_with_array_ufunc_is_asked_and_not_read(
     xp: ModuleType, name: str
 ) -> None:
     class Answering:
@@ -196,7 +196,7 @@ x = Answering([3, 1, 2])
      "np.sum(x)", "np.prod(x, keepdims=True)",
      "np.max(x)", "np.min(x)", "np.all(x)", "np.cumsum(x)", "np.mean(x)", "np.where(x, 1, 2)"],
 )  # fmt: skip
-def test_a_class_that_answers_for_ufuncs_does_so_for_their_methods(
+def test_a_class_with_array_ufunc_answers_for_ufunc_methods(
     xp: ModuleType, call: str
 ) -> None:
     found = []

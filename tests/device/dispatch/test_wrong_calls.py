@@ -72,7 +72,7 @@ def test_wrong_arguments_raise_what_numpy_raises(xp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("kind", wrong_statements.KINDS)
-def test_wrong_statements_raise_what_numpy_raises_and_leave_the_arrays_as_they_are(
+def test_wrong_statements_raise_numpys_error_and_change_nothing(
     xp: ModuleType, kind: str
 ) -> None:
     statements = list(wrong_statements.wrong_statements(kind, 300, FUZZ_SEED))
@@ -98,7 +98,7 @@ def test_what_numpys_tests_expect_to_fail_fails_alike(
 
 
 @pytest.mark.clfuse_only
-def test_what_fails_by_its_type_is_left_to_numpy_if_numpy_takes_it(xp: ModuleType) -> None:
+def test_what_fails_by_its_type_is_left_to_numpy(xp: ModuleType) -> None:
     x = xp.arange(9.0).reshape(3, 3)
     for call in (lambda m, x: m.average(x, axis=[0]), lambda m, x: m.std(x, ddof=1j),
                  lambda m, x: m.tri(2.5)):

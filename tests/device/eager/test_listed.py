@@ -109,7 +109,7 @@ def test_what_a_loop_does_with_lists_is_done_at_the_call(xp: ModuleType) -> None
     assert float(total) == pytest.approx(float(expected_total), rel=1e-13)
 
 
-def test_parts_of_the_array_that_a_list_is_written_to_may_be_in_it(xp: ModuleType) -> None:
+def test_a_list_written_to_an_array_may_hold_parts_of_it(xp: ModuleType) -> None:
     def swapped(np: ModuleType) -> list[Any]:
         a = np.arange(6.0).reshape(3, 2)
         a[0, 0]
@@ -137,7 +137,7 @@ def test_lists_in_a_traced_function_stay_inputs(xp: ModuleType) -> None:
         assert float(turned(x, t)) == pytest.approx(float(y @ [1.0, t, 2.0]))
 
 
-def test_lists_are_places_in_a_traced_function_where_no_copy_is_needed(
+def test_lists_are_places_in_traced_functions_without_copies(
     xp: ModuleType, shares_memory: bool
 ) -> None:
     @xp.jit

@@ -26,7 +26,7 @@ def small(xp: ModuleType) -> Iterator[None]:
         yield
 
 
-def test_elements_of_a_large_stored_array_are_scalars_of_its_values_then(xp: ModuleType) -> None:
+def test_elements_of_a_large_array_are_scalars_of_that_time(xp: ModuleType) -> None:
     x = xp.arange(400_000.).reshape(400, 1000) + 1
     xp.evaluate(x)
     first, row = x[3, 4], x[5, :6]
@@ -59,7 +59,7 @@ def stored(xp: ModuleType) -> tuple[Any, Any]:
 
 
 @compiled
-def test_a_loop_over_elements_of_what_was_recorded_ends_on_the_host(xp: ModuleType) -> None:
+def test_a_loop_over_recorded_elements_ends_on_the_host(xp: ModuleType) -> None:
     values = np.random.default_rng(4).integers(0, 255, (40, 40)).astype(np.uint8)
 
     def dithered(m: ModuleType, image: Any) -> Any:
@@ -83,7 +83,7 @@ def test_a_loop_over_elements_of_what_was_recorded_ends_on_the_host(xp: ModuleTy
 
 
 @compiled
-def test_a_loop_over_rows_of_a_large_stored_array_neither_plans_nor_copies(
+def test_a_loop_over_rows_of_a_large_array_copies_nothing(
         xp: ModuleType, stored: Any, shares_memory: bool) -> None:
     def solved(np: ModuleType, a: Any) -> Any:
         x = np.zeros(200)
@@ -107,7 +107,7 @@ def test_a_loop_over_rows_of_a_large_stored_array_neither_plans_nor_copies(
     assert_array_equal(mine, theirs)
 
 
-def test_nobody_sees_that_a_large_array_is_written_to_where_the_device_has_it(
+def test_writes_to_a_large_array_on_the_device_are_not_seen(
         xp: ModuleType, stored: Any) -> None:
     x, y = stored
     flat, other = x.reshape(-1), x.copy()
@@ -140,7 +140,7 @@ def test_nobody_sees_that_a_large_array_is_written_to_where_the_device_has_it(
     assert_array_equal(other, np.arange(400_000.).reshape(400, 1000) + 1)
 
 
-def test_large_arrays_stay_lazy_where_single_rows_of_them_were_read(
+def test_large_arrays_stay_lazy_where_single_rows_are_read(
         xp: ModuleType, stored: Any) -> None:
     x, y = stored
     assert_array_equal(x[7, ::-2], y[7, ::-2])
@@ -155,7 +155,7 @@ def test_large_arrays_stay_lazy_where_single_rows_of_them_were_read(
 
 @compiled
 @pytest.mark.usefixtures("shared_memory")
-def test_a_loop_over_columns_that_were_only_recorded_ends_in_one_memory(xp: ModuleType) -> None:
+def test_a_loop_over_recorded_columns_ends_in_one_memory(xp: ModuleType) -> None:
     def covariance(np: ModuleType, data: Any) -> Any:
         data -= data.mean(axis=0)
         size = data.shape[1]
@@ -172,7 +172,7 @@ def test_a_loop_over_columns_that_were_only_recorded_ends_in_one_memory(xp: Modu
     assert xp.stats()["nodes_recorded"] - before < 200
 
 
-def test_rows_that_lie_on_the_host_are_written_to_a_large_new_array_there(xp: ModuleType) -> None:
+def test_rows_on_the_host_are_written_to_a_large_array_there(xp: ModuleType) -> None:
     if not xp.get_device().traits.unified_memory:
         pytest.skip("the device has memory of its own")
     values = np.random.default_rng(1).random((400, 500))
@@ -208,7 +208,7 @@ def escaping(np: ModuleType, n: int, rounds: int) -> Any:
 
 
 @compiled
-def test_a_loop_of_selections_and_scattered_writes_plans_nothing_after_its_first_rounds(
+def test_a_loop_of_selections_and_scatters_stops_planning(
     xp: ModuleType,
 ) -> None:
     if not xp.get_device().traits.unified_memory:

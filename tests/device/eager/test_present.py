@@ -58,7 +58,7 @@ def test_a_loop_over_elements_runs_in_one_memory_without_plans(xp: ModuleType) -
 
 
 @compiled
-def test_an_array_that_came_as_a_whole_is_recorded_until_parts_of_it_are_used(
+def test_an_uploaded_array_is_recorded_until_parts_are_used(
     xp: ModuleType,
 ) -> None:
     values = np.linspace(0, 1, 1000)
@@ -188,7 +188,7 @@ class _Exported:
         return self._array.__dlpack_device__()
 
 
-def test_recorded_work_reads_what_was_there_when_it_was_recorded(xp: ModuleType) -> None:
+def test_recorded_work_reads_the_values_of_its_time(xp: ModuleType) -> None:
     large = xp.arange(300_000.)
     x = xp.asarray(np.arange(3.))
     pending = [large[:3] + x, (large.reshape(-1, 3) * x).sum(axis=0)]
@@ -235,7 +235,7 @@ def test_what_fails_writes_nothing(xp: ModuleType) -> None:
     assert_array_equal(x, np.arange(6))
 
 
-def test_what_was_known_of_an_array_is_forgotten_when_it_is_written_to(xp: ModuleType) -> None:
+def test_what_is_known_of_an_array_is_forgotten_at_a_write(xp: ModuleType) -> None:
     index, mask = xp.asarray(np.array([0, 1, 2])), xp.asarray(np.array([True, False, True]))
     table = xp.arange(200_000.)
     assert_array_equal(table[index] * 1, [0, 1, 2])
@@ -249,7 +249,7 @@ def test_what_was_known_of_an_array_is_forgotten_when_it_is_written_to(xp: Modul
         table[index]
 
 
-def test_updates_of_a_program_that_is_calculated_as_a_whole_write_in_place(
+def test_updates_of_a_program_computed_as_a_whole_are_in_place(
         xp: ModuleType) -> None:
     x, y = xp.arange(50.), np.arange(50.)
     kept = []
@@ -278,7 +278,7 @@ def test_an_update_of_what_does_not_lie_in_c_order_is_not_lost(xp: ModuleType) -
     assert_array_equal(program(xp, recorded), program(np, index))
 
 
-def test_a_mask_of_two_axes_that_was_counted_selects_on_the_host_too(xp: ModuleType) -> None:
+def test_a_counted_mask_of_two_axes_selects_on_the_host_too(xp: ModuleType) -> None:
     """Counting stores it as a vector."""
     x = xp.asarray(np.random.default_rng(2).random((60, 70)))
     z = xp.sin(xp.arange(4200.)).reshape(60, 70) * 1j

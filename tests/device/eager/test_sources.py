@@ -70,7 +70,7 @@ MAKERS: dict[str, Callable[[Any, int], Any]] = {
 @pytest.mark.usefixtures("host_calculates")
 @compiled
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_small_array_is_there_at_the_call_and_a_large_one_takes_no_memory(
+def test_a_small_array_is_there_at_once_a_large_one_is_deferred(
     name: str, xp: ModuleType
 ) -> None:
     make = MAKERS[name]
@@ -169,7 +169,7 @@ def test_a_kernel_takes_small_arrays_along(xp: ModuleType) -> None:
         assert_array_equal(np.asarray(results[0]), program(np, values))
 
 
-def test_a_loop_with_another_small_array_every_time_makes_one_plan(xp: ModuleType) -> None:
+def test_a_loop_with_other_small_arrays_makes_one_plan(xp: ModuleType) -> None:
     values = np.random.default_rng(4).random((400_000, 3))
     x = xp.array(values)
 
@@ -204,7 +204,7 @@ def test_a_traced_function_has_sources_and_no_uploads(xp: ModuleType) -> None:
     np.testing.assert_allclose(np.asarray(results[0]), values[:, None] * total + np.eye(4)[1])
 
 
-def test_where_numpy_may_not_calculate_small_sources_are_recorded(xp: ModuleType) -> None:
+def test_small_sources_are_recorded_where_numpy_may_not_compute(xp: ModuleType) -> None:
     for setting in ({"host_us": 0}, {"fusion": "off"}):
         with xp.config.override(**setting):
             x = xp.arange(5.0) * 2
@@ -306,7 +306,7 @@ def test_what_was_calculated_is_an_array_like_any_other(
     assert_array_equal(np.asarray(mine), theirs)
 
 
-def test_kernels_and_compiled_functions_take_what_was_calculated(xp: ModuleType) -> None:
+def test_kernels_and_compiled_functions_take_eager_values(xp: ModuleType) -> None:
     values = np.random.default_rng(4).random((50_000, 3))
     large, row = xp.array(values), xp.arange(3.0) + 1
 

@@ -92,7 +92,7 @@ def test_numpy_calculates_until_the_kernels_are_there(xp: ModuleType, compiler: 
     assert not any(thread.name == "clfuse builds" for thread in threading.enumerate())
 
 
-def test_what_takes_numpy_longer_than_building_waits_for_its_kernels(
+def test_what_takes_numpy_longer_than_a_build_waits_for_kernels(
     xp: ModuleType, compiler: Compiler
 ) -> None:
     with xp.config.override(build_after_ms=1):

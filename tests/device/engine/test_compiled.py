@@ -209,7 +209,7 @@ def test_views_that_outlive_a_write_see_what_their_array_holds() -> None:
 
 
 @pytest.mark.usefixtures("on_the_host")
-def test_an_array_made_in_the_place_of_one_that_ended_has_nothing_of_it() -> None:
+def test_an_array_at_an_old_address_has_nothing_of_the_old_one() -> None:
     ended: list[int] = []
     for number in range(200):  # more than are kept for the next
         x = clfuse.asarray(np.full(3, float(number)))

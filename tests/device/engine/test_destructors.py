@@ -49,7 +49,7 @@ class Interrupted:
 
 
 @pytest.mark.skipif(loading.load() is None, reason="a destructor in Python loses interrupts")
-def test_an_interrupt_of_a_destructor_comes_where_the_program_goes_on(
+def test_an_interrupt_of_a_destructor_comes_in_the_program(
     unraisable: list[Any],
 ) -> None:
     before = counters["device_bytes_now"]

@@ -77,7 +77,7 @@ def test_what_was_written_in_place_is_written_once(
     assert not journal.rests
 
 
-def test_the_rest_of_a_plan_is_done_where_its_operands_were_overwritten(
+def test_the_rest_is_done_where_operands_were_overwritten(
     ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = 0
@@ -100,7 +100,7 @@ def test_the_rest_of_a_plan_is_done_where_its_operands_were_overwritten(
     assert not journal.rests
 
 
-def test_what_depends_on_the_rest_may_be_recorded_and_explained_meanwhile(
+def test_what_depends_on_the_rest_may_be_recorded_meanwhile(
     ends_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, w = arrays()
@@ -185,7 +185,7 @@ def test_a_second_interrupt_leaves_the_work_to_who_comes_next(
     np.testing.assert_array_equal(y.get(), (old + 1 + np.eye(N) * 2) * 2)
 
 
-def test_a_warning_that_is_an_error_changes_nothing_but_what_it_is_about() -> None:
+def test_a_warning_as_an_error_changes_only_what_it_is_about() -> None:
     x, w = arrays()
     old = np.array(x)
     w[0] = np.inf
@@ -245,7 +245,7 @@ def test_smaller_kernels_do_what_a_launch_is_refused_of() -> None:
 
 @pytest.mark.parametrize("first", range(4))
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
-def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(first: int) -> None:
+def test_what_is_refused_is_computed_from_kept_operands(first: int) -> None:
     x, _ = arrays()
     old = np.array(x)
     with (
@@ -267,7 +267,7 @@ def test_what_is_refused_for_good_is_computed_from_what_was_not_overwritten(firs
 
 @pytest.mark.parametrize("status", [-4, -54])
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
-def test_what_is_written_whole_is_computed_again_without_what_was_there(status: int) -> None:
+def test_what_is_written_whole_is_computed_without_the_old(status: int) -> None:
     """The plan does not read the old x, and what kernels have left of y was written in place."""
 
     def is_remainder(*arguments: Any) -> bool:
@@ -303,7 +303,7 @@ def test_what_is_written_whole_is_computed_again_without_what_was_there(status: 
 
 @pytest.mark.parametrize("status", [-5, -54])
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
-def test_what_was_copied_before_it_was_written_over_is_computed_from_the_copy(status: int) -> None:
+def test_what_was_copied_before_a_write_is_read_from_the_copy(status: int) -> None:
     def is_product(*arguments: Any) -> bool:
         return driver_faults.kernel_of(*arguments) == "map_multiply_add"
 
@@ -358,7 +358,7 @@ def write_again(np: Any, x: Any, y: Any) -> Any:
 @pytest.mark.parametrize("program", [write_in_parts, write_again])
 @pytest.mark.parametrize("status", [-5, -54])
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
-def test_a_part_that_is_refused_for_good_is_written_over_what_is_in_memory(
+def test_a_refused_part_is_written_over_what_is_in_memory(
     program: Callable[..., Any], status: int
 ) -> None:
     def is_product(*arguments: Any) -> bool:
@@ -386,7 +386,7 @@ def turned(i, x):
     x[i] = t[7 - q] + 1
 
 
-def test_what_does_not_depend_on_a_launch_that_is_refused_is_computed() -> None:
+def test_what_does_not_depend_on_a_refused_launch_is_computed() -> None:
     def is_users(*arguments: Any) -> bool:
         return "turned" in driver_faults.kernel_of(*arguments)
 
@@ -415,7 +415,7 @@ def test_what_does_not_depend_on_a_launch_that_is_refused_is_computed() -> None:
     assert not journal.rests
 
 
-def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
+def test_a_donated_array_holds_the_result_of_an_ended_replay() -> None:
     @cf.jit(donate="a")
     def step(a: Any, w: Any) -> Any:
         a += 1
@@ -445,7 +445,7 @@ def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
     assert not device.lost
 
 
-def test_what_a_replay_still_writes_is_written_by_who_looks_once_a_donated_array_was() -> None:
+def test_a_look_at_a_donated_array_finishes_the_replay() -> None:
     a, w = arrays()
     kept = cf.zeros((N, N))
 
@@ -482,7 +482,7 @@ def test_what_a_replay_still_writes_is_written_by_who_looks_once_a_donated_array
 
 
 @pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
-def test_what_a_replay_would_launch_is_computed_otherwise_where_that_is_refused_for_good() -> None:
+def test_a_refused_launch_of_a_replay_is_computed_otherwise() -> None:
     @cf.jit
     def step(a: Any, w: Any) -> Any:
         return (a + 1) @ w + a.sum(0)
@@ -560,7 +560,7 @@ def test_random_programs_that_end_early_have_numpys_values(batch: int) -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_the_rest_of_a_plan_is_done_where_there_was_no_memory_for_it() -> None:
+def test_the_rest_of_a_plan_is_done_after_memory_was_short() -> None:
     """What runs in tiles then is computed as a whole by plans that know nothing of a rest."""
     count, problems = ended_early.run(cf, [14, *range(3000, 3003)], 6, [ended_early.faulty])
     assert count == 24

@@ -106,7 +106,7 @@ def test_settings_that_change_are_seen():
     assert apart[0] > 1
 
 
-def test_an_input_from_the_host_takes_the_place_of_one_on_the_device():
+def test_an_input_on_the_host_replaces_one_on_the_device():
     for turn in range(TIMES):
         values = np.arange(3000.0) * turn
         mine = cf.array(values) if turn % 3 == 2 else stored(values)

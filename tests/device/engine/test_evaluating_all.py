@@ -16,7 +16,7 @@ from clfuse.ir.nodes import Node
 pytestmark = pytest.mark.clfuse_only
 
 
-def test_what_cannot_be_built_keeps_nothing_else_from_being_computed() -> None:
+def test_what_cannot_be_built_does_not_stop_the_rest() -> None:
     broken = cf.ElementwiseKernel("float64 x", "float64 y", "y = no_such_function(x)", "broken")
     cf.evaluate()
     with cf.config.override(host_us=0):

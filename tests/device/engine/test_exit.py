@@ -61,12 +61,12 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_daemon_threads_that_compute_do_not_end_the_process_with_an_abort() -> None:
+def test_daemon_threads_that_compute_do_not_abort_the_process() -> None:
     ended = run(DAEMONS)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_destructors_generators_and_functions_at_exit_have_values_of_what_was_recorded() -> None:
+def test_destructors_and_functions_at_exit_have_recorded_values() -> None:
     ended = run(LATE)
     assert (ended.returncode, ended.stderr) == (0, "")
     sums = sorted(map(int, ended.stdout.split()))

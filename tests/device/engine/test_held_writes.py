@@ -167,7 +167,7 @@ def test_what_the_rest_of_an_array_is_computed_from_is_stored() -> None:
     assert total == 11 * np.arange(300.0).sum()
 
 
-def test_what_another_launch_writes_is_not_read_as_it_was_before() -> None:
+def test_what_another_launch_writes_is_not_read_as_before() -> None:
     """Two launches write parts of `y`: who is joined with one of them reads the other's part after
     that was written."""
 

@@ -100,7 +100,7 @@ def test_evaluations_that_came_before_count_as_all_others() -> None:
         assert len(evaluated) < 50
 
 
-def test_plans_that_run_by_the_shorter_way_are_kept_before_others(
+def test_plans_that_run_the_shorter_way_are_kept_longest(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with config.override(host_us=0, build_after_ms=0):

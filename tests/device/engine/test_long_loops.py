@@ -88,7 +88,7 @@ def test_steps_that_are_never_looked_at_take_bounded_memory(step: Step) -> None:
 
 
 @pytest.mark.parametrize("step", [centred, scanned, gathered, updated], ids=lambda s: s.__name__)
-def test_a_loop_that_looks_at_every_step_is_never_cut_within_one(step: Step) -> None:
+def test_a_loop_that_looks_at_every_step_is_not_cut_within_one(step: Step) -> None:
     gc.collect()
     cf.evaluate()  # what other tests have recorded counts, too, and would be cut off sometime
     plans = []

@@ -58,7 +58,7 @@ def test_what_stays_is_seen() -> None:
     assert taken[-1][1].handles["Storage"] - taken[-2][1].handles["Storage"] > 400
 
 
-def test_threads_that_take_turns_at_every_few_instructions_lose_nothing() -> None:
+def test_threads_that_switch_at_each_instruction_lose_nothing() -> None:
     done, problems = threads.run(4, round_s=4)
     assert not problems, problems[0]
     assert done
@@ -76,7 +76,7 @@ print(problems)
 """
 
 
-def test_an_interpreter_that_says_it_has_no_lock_gets_numpys_values() -> None:
+def test_an_interpreter_without_a_lock_gets_numpys_values() -> None:
     """Nothing that counts references, or that takes a line of Python for one step, is used then."""
     folder = Path(__file__).parents[3]
     found = subprocess.run(

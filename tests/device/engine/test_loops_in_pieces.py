@@ -134,7 +134,7 @@ def test_what_takes_the_place_of_a_computed_value_is_stored() -> None:
     assert max(operations) == max(operations[:4])
 
 
-def test_what_takes_its_place_is_stored_though_it_is_made_of_a_temporary() -> None:
+def test_what_replaces_an_array_of_a_temporary_is_stored() -> None:
     """In a search by fronts, each of which is written to box by box, only whether one is empty is
     looked at: a temporary of the plan between two fronts must not hide that they come again."""
     free = np.sin(np.arange(250_000.0)).reshape(500, 500) > -0.9
@@ -166,7 +166,7 @@ def test_what_takes_its_place_is_stored_though_it_is_made_of_a_temporary() -> No
     assert max(held[4:]) <= max(held[:4])
 
 
-def test_what_takes_its_place_is_stored_though_a_library_call_is_between() -> None:
+def test_what_replaces_an_array_behind_a_library_call_is_stored() -> None:
     """The ranks of pages: what each gives its links is held and stored; the ranks hold no less."""
     links = np.random.default_rng(1).integers(0, 5000, (2, 40_000))
 
@@ -209,7 +209,7 @@ def test_sums_of_pairs_do_not_double_the_kernel() -> None:
     assert longest < 40_000
 
 
-def test_a_loop_that_writes_one_element_in_place_every_round_is_a_loop_too() -> None:
+def test_a_loop_that_writes_one_element_a_round_is_a_loop_too() -> None:
     plans = []
 
     def fed(xp: ModuleType, u: Any) -> Any:

@@ -243,7 +243,7 @@ def test_an_error_in_what_somebody_wrote_is_his(driver: Driver) -> None:
         np.testing.assert_allclose(y.get(), (A + 1) * 6, rtol=1e-15)
 
 
-def test_a_launch_that_is_refused_for_its_sizes_is_a_kernel_that_is_refused(
+def test_a_launch_refused_for_its_sizes_is_a_refused_kernel(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check(program: program.Program, *sizes: Any) -> None:

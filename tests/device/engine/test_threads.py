@@ -48,7 +48,7 @@ def program(m: ModuleType, seed: int) -> list[Any]:
     return [x, x.max(axis=0), (x > 0).sum(), x.T[::-1]]
 
 
-def test_threads_with_arrays_of_their_own_do_not_disturb_each_other(xp: ModuleType) -> None:
+def test_threads_with_arrays_of_their_own_do_not_interfere(xp: ModuleType) -> None:
     def work(number: int) -> list[Any]:
         return [host(r) for r in program(xp, number)]
 
@@ -58,7 +58,7 @@ def test_threads_with_arrays_of_their_own_do_not_disturb_each_other(xp: ModuleTy
 
 
 @pytest.mark.clfuse_only
-def test_the_first_calls_of_borrowed_functions_may_come_together() -> None:
+def test_first_calls_of_borrowed_functions_may_coincide() -> None:
     """In a process of its own: what NumPy's code calls is looked up at the first call."""
     code = """
 import sys, threading, warnings
@@ -110,7 +110,7 @@ def test_one_expression_built_by_all_threads_at_once(xp: ModuleType) -> None:
         assert problem_bitwise(result, expected) is None
 
 
-def test_threads_writing_to_parts_of_one_array_lose_nothing_with_a_lock(xp: ModuleType) -> None:
+def test_threads_writing_to_one_array_lose_nothing_with_a_lock(xp: ModuleType) -> None:
     x = xp.zeros((THREADS, 100))
     lock = threading.Lock()
 
@@ -220,7 +220,7 @@ def test_threads_writing_to_different_parts_lose_nothing(
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("max_nodes", [40, 100_000])
 @pytest.mark.parametrize("written", ["in Python", "in OpenCL C"])
-def test_threads_calling_kernels_on_rows_neither_wait_for_each_other_nor_lose_calls(
+def test_threads_calling_kernels_on_rows_lose_no_calls(
     xp: ModuleType, max_nodes: int, written: str
 ) -> None:
     """Batches are closed by whoever looks, also in the midst of another thread's evaluation."""

@@ -13,7 +13,7 @@ from tests.support.agreement import Batch, assert_bitwise, host
 from tests.support.hostile import DTYPES, FLOATS, INTEGERS, SHAPES, hostile, ordinary
 
 
-def test_zeros_ones_full_and_empty_have_the_shape_and_dtype_asked_for(xp: ModuleType) -> None:
+def test_zeros_ones_full_and_empty_have_shape_and_dtype(xp: ModuleType) -> None:
     batch = Batch(xp)
     for dtype in DTYPES:
         for shape in SHAPES:
@@ -142,7 +142,7 @@ def test_what_the_host_gets_does_not_change_with_later_writes(xp: ModuleType) ->
 
 
 @pytest.mark.clfuse_only
-def test_a_host_copy_that_may_be_written_is_not_the_arrays_memory(xp: ModuleType) -> None:
+def test_a_writable_host_copy_is_not_the_arrays_memory(xp: ModuleType) -> None:
     x = xp.arange(6.0) * 1
     shown = np.asarray(x)
     if shown.flags.writeable:

@@ -212,7 +212,7 @@ def test_a_scalar_mask_selects_all_or_nothing(xp: ModuleType) -> None:
     calls.check()
 
 
-def test_statistics_of_equal_shapes_are_those_of_their_own_elements(xp: ModuleType) -> None:
+def test_statistics_of_equal_shapes_are_of_their_own_elements(xp: ModuleType) -> None:
     batch = Batch(xp)
     for dtype in ("bool", "float32", "complex64"):
         for factor in (1, 3):  # the second of a shape and dtype is recorded from memory

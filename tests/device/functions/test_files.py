@@ -230,7 +230,7 @@ TEXTS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_texts_buffers_and_raw_files_are_read_and_refused_as_by_numpy(
+def test_texts_buffers_and_raw_files_are_read_as_by_numpy(
     xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

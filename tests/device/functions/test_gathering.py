@@ -173,7 +173,7 @@ def pairs(actual: Any, expected: Any) -> Iterator[tuple[Any, Any]]:
         yield actual, expected
 
 
-def test_reading_and_writing_agree_with_numpy_also_in_what_errors_say(
+def test_reading_and_writing_agree_with_numpy_and_its_errors(
         xp: ModuleType, setting: Setting) -> None:
     if hasattr(xp, "config"):
         setting(debug=True)
@@ -323,7 +323,7 @@ def test_an_index_that_cannot_be_wrong_stays_lazy(xp: ModuleType, launched: Laun
 
 
 @pytest.mark.clfuse_only
-def test_a_part_of_an_index_may_be_right_where_the_whole_is_wrong(xp: ModuleType) -> None:
+def test_a_part_of_an_index_may_be_right_in_a_wrong_whole(xp: ModuleType) -> None:
     index = xp.asarray(np.array([1, 2, 3, 50, -60]))
     table = xp.arange(5.0)
     with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 5"):
@@ -334,7 +334,7 @@ def test_a_part_of_an_index_may_be_right_where_the_whole_is_wrong(xp: ModuleType
 
 
 @pytest.mark.clfuse_only
-def test_writing_through_indices_copies_nothing_and_is_no_fallback(xp: ModuleType) -> None:
+def test_writing_through_indices_copies_nothing(xp: ModuleType) -> None:
     if not xp.get_device().traits.unified_memory:
         pytest.skip("the device has memory of its own")
     big, index = xp.zeros(100_000), xp.asarray(np.array([5, 7, 5]))
@@ -370,7 +370,7 @@ def test_who_holds_the_old_contents_keeps_them(xp: ModuleType) -> None:
     assert seen[3] == 6
 
 
-def test_scalars_that_do_not_fit_are_cast_where_arrays_are_copied(xp: ModuleType) -> None:
+def test_scalars_that_do_not_fit_are_cast_as_by_numpy(xp: ModuleType) -> None:
     """NumPy refuses them for elements and slices only."""
     wide = np.array([-5, 5, 20], "int8")
 
@@ -390,7 +390,7 @@ def test_scalars_that_do_not_fit_are_cast_where_arrays_are_copied(xp: ModuleType
 
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("name", ["argsort", "flatnonzero", "argpartition", "nonzero"])
-def test_positions_that_numpy_made_need_no_look_until_somebody_writes_to_them(
+def test_positions_from_numpy_need_no_look_until_written_to(
     xp: ModuleType, name: str
 ) -> None:
     values = np.sin(np.arange(300_000.0))

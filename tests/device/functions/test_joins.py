@@ -167,7 +167,7 @@ def test_stencils_of_three_dimensions(xp: ModuleType) -> None:
 
 
 @pytest.mark.usefixtures("schedule")
-def test_parts_that_do_different_things_may_share_dimensions_that_are_walked_as_one(
+def test_parts_that_differ_may_share_collapsed_dimensions(
     xp: ModuleType,
 ) -> None:
     def program(m: Any, x: Any) -> Any:
@@ -178,7 +178,7 @@ def test_parts_that_do_different_things_may_share_dimensions_that_are_walked_as_
 
 
 @pytest.mark.clfuse_only
-def test_an_array_that_is_stored_after_all_is_no_other_ones_shape(xp: ModuleType) -> None:
+def test_a_stored_array_has_no_other_arrays_shape(xp: ModuleType) -> None:
     # Node 20, which has a kernel of its own, once shared it with arrays of 20 x 20.
     for side in range(8, 40):
         given = xp.asarray(np.ones((side, side), np.float32))

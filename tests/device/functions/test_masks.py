@@ -234,7 +234,7 @@ def test_a_sum_of_what_a_mask_selects_packs_nothing(xp: ModuleType, native: None
 
 
 @pytest.mark.clfuse_only
-def test_means_of_equally_many_elements_need_no_kernel_of_their_own(xp: ModuleType) -> None:
+def test_means_over_equal_counts_need_no_kernel_of_their_own(xp: ModuleType) -> None:
     """Two selections may happen to be of one length: their divisors are one constant."""
     data = xp.asarray(ordinary(6, 4 * LONG, "float64"))
 
@@ -245,7 +245,7 @@ def test_means_of_equally_many_elements_need_no_kernel_of_their_own(xp: ModuleTy
     assert sources(100, 100, 120) == sources(100, 110, 120)
 
 
-def test_masks_beside_other_indices_select_and_are_written_through(xp: ModuleType) -> None:
+def test_masks_beside_indices_select_and_are_written_through(xp: ModuleType) -> None:
     rng = np.random.default_rng(3)
     a = rng.random((4, 6, 5))
     m4, m6, m5 = np.array([True, False, True, True]), rng.random(6) > 0.4, rng.random(5) > 0.3

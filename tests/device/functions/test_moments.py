@@ -46,7 +46,7 @@ def tables(dtype: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_variances_of_rows_are_right_whatever_the_rows_before_suggest(
+def test_variances_of_rows_do_not_depend_on_rows_before(
     dtype: str, xp: ModuleType
 ) -> None:
     bound = 40 * np.finfo(dtype).eps
@@ -79,7 +79,7 @@ def test_rows_without_a_mean_do_not_disturb_the_rows_after_them(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_variance_of_a_long_axis_is_as_exact_where_its_blocks_differ(
+def test_the_variance_of_a_long_axis_is_exact_in_unequal_blocks(
     dtype: str, xp: ModuleType
 ) -> None:
     for name, table in tables(dtype):
@@ -136,7 +136,7 @@ def near_misses(np: ModuleType, x: Any, y: Any, whole: Any, f: Any) -> Iterator[
     yield ((f - f.mean(1)[:, None]) ** 2).sum(1, dtype="f8"), False
 
 
-def test_what_is_nearly_a_squared_distance_from_a_mean_is_computed_as_it_is_written(
+def test_what_is_nearly_a_squared_distance_is_computed_as_it_is(
     xp: ModuleType,
 ) -> None:
     x, y = np.random.default_rng(14).random((2, ROWS, COLUMNS))
@@ -175,7 +175,7 @@ def columns(dtype: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_variances_of_columns_are_right_whatever_their_ends_suggest(
+def test_variances_of_columns_do_not_depend_on_their_ends(
     dtype: str, xp: ModuleType
 ) -> None:
     eps = float(np.finfo(dtype).eps)
@@ -197,7 +197,7 @@ def test_variances_of_columns_are_right_whatever_their_ends_suggest(
 
 @pytest.mark.parametrize("shape", [(ROWS, COLUMNS), (COLUMNS, ROWS), (40 * ROWS,), (3, 9000, 7)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_small_deviations_from_a_large_mean_lose_no_more_digits_than_in_two_passes(
+def test_small_deviations_from_a_large_mean_keep_their_digits(
     dtype: str, shape: tuple[int, ...], xp: ModuleType
 ) -> None:
     eps = float(np.finfo(dtype).eps)

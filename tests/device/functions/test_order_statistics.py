@@ -14,7 +14,7 @@ from tests.support.hostile import ordinary
 
 
 @pytest.mark.clfuse_only
-def test_an_order_statistic_of_one_lane_or_of_few_elements_is_one_library_call(
+def test_an_order_statistic_of_one_lane_is_one_library_call(
     xp: ModuleType, launched: Callable[[Callable[[], object]], int]
 ) -> None:
     if not xp.get_device().traits.unified_memory:

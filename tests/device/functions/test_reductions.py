@@ -152,7 +152,7 @@ def test_integers_wrap_and_find_their_extremes_as_under_numpy(dtype: str, xp: Mo
 
 
 @pytest.mark.parametrize("dtype", COMPLEXES)
-def test_complex_numbers_are_ordered_by_real_then_imaginary_part(dtype: str,
+def test_complex_order_is_by_real_then_imaginary_part(dtype: str,
                                                                 xp: ModuleType) -> None:
     values = hostile(dtype)
     data = values[~np.isnan(values)]
@@ -310,7 +310,7 @@ def test_what_is_reduced_may_be_an_expression(xp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_float_sum_is_no_less_accurate_than_numpys_pairwise_sum(dtype: str,
+def test_a_float_sum_is_as_accurate_as_numpys_pairwise_sum(dtype: str,
                                                                   xp: ModuleType) -> None:
     data = ordinary(14, 1_000_003, dtype, "positive")
     exact = math.fsum(data.tolist())
@@ -352,7 +352,7 @@ def test_averages_with_weights_of_many_elements_are_numpys(xp: ModuleType) -> No
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "complex64", "bool"])
 @pytest.mark.parametrize("shape", [(70_001,), (37, 333), (40, 256), (400, 72)], ids=str)
-def test_what_is_stored_beside_a_fold_goes_past_the_caches_wherever_rows_begin(
+def test_stores_beside_a_fold_bypass_caches_at_any_row_start(
     xp: ModuleType, dtype: str, shape: tuple[int, ...]
 ) -> None:
     values = np.random.default_rng(3).integers(-3, 9, shape).astype(dtype)

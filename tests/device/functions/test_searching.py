@@ -156,7 +156,7 @@ def test_few_keys_are_sought_where_a_stored_vector_lies(
 
 
 @pytest.mark.clfuse_only
-def test_a_sorter_is_followed_by_few_keys_rather_than_by_the_whole_vector(xp: ModuleType) -> None:
+def test_a_sorter_is_followed_by_few_keys_not_by_the_vector(xp: ModuleType) -> None:
     table = np.resize(ordinary(5, 3000, "float64"), 30_000)
     x = xp.asarray(table)
     keys = ordinary(6, 20, "float64")

@@ -86,7 +86,7 @@ def test_numpys_functions_warn_once_and_name_no_line_of_clfuses(name):
         assert met(cf) == met(np)
 
 
-def test_integers_divided_by_zero_for_two_results_warn_once_when_looked_at():
+def test_integer_division_by_zero_of_two_results_warns_once():
     with cf.config.override(host_us=0, build_after_ms=1000):
         whole, rest = cf.divmod(cf.arange(5000) * 2 + 1, cf.arange(5000) % 7)
         with warnings.catch_warnings(record=True) as seen:
@@ -140,7 +140,7 @@ def test_a_view_as_no_dtype_is_one_of_float64_where_it_is_said():
         assert x.max().view(None) == np.int64(4).view(None)
 
 
-def test_a_histogram_of_integers_may_be_asked_for_a_density_by_any_truth():
+def test_a_histogram_of_integers_takes_any_truth_as_density():
     for density in (1, abs, np.True_):
         expected = np.histogram(np.arange(4), density=density)
         actual = cf.histogram(cf.arange(4), density=density)

@@ -98,7 +98,7 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", "?Bhd")
-def test_who_reads_bytes_reads_numpys_or_raises_what_numpy_raises(dtype, layout, reader):
+def test_reading_bytes_gives_numpys_or_raises_its_error(dtype, layout, reader):
     def run(m):
         return READERS[reader](LAYOUTS[layout](m, dtype))
 
@@ -149,7 +149,7 @@ WRITERS = {"pack_into": pack, "recv_into": from_pipe, "readinto": from_file}
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("layout", sorted({*LAYOUTS} - {"empty", "one", "0-d"}))
-def test_who_writes_into_a_buffer_writes_to_the_array_or_raises_what_numpy_raises(layout, writer):
+def test_writing_into_a_buffer_writes_the_array_or_raises(layout, writer):
     def run(m):
         x = LAYOUTS[layout](m, "d")
         before = x * 2
@@ -161,7 +161,7 @@ def test_who_writes_into_a_buffer_writes_to_the_array_or_raises_what_numpy_raise
     assert actual == expected
 
 
-def test_a_read_only_array_lends_no_memory_that_may_be_written_to():
+def test_a_read_only_array_lends_no_writable_memory():
     x = cf.arange(4.0)
     x.flags.writeable = False
     assert x.data.readonly
@@ -194,7 +194,7 @@ def test_the_data_and_their_array_see_what_is_written_to_either(count):
     assert run(cf) == run(np)
 
 
-def test_who_only_read_through_a_memoryview_leaves_the_array_on_the_device():
+def test_reading_by_memoryview_leaves_the_array_on_the_device():
     with cf.config.override(host_us=0):
         x = cf.arange(100_000) * 2.0
         cf.evaluate(x)

@@ -37,7 +37,7 @@ knows_dlpack_1 = pytest.mark.skipif(not HAS_DLPACK_1, reason="NumPy 2.1 knows DL
 
 
 @pytest.mark.clfuse_only
-def test_dlpack_gives_copies_to_whoever_asks_as_before_version_1(xp: ModuleType) -> None:
+def test_dlpack_before_version_1_gives_copies(xp: ModuleType) -> None:
     x = xp.arange(6.0).reshape(2, 3)[:, ::-1]
     takers = [x]
     if xp.get_device().traits.unified_memory:
@@ -55,7 +55,7 @@ def test_dlpack_gives_copies_to_whoever_asks_as_before_version_1(xp: ModuleType)
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "c16"])
 @pytest.mark.usefixtures("shared_memory")
-def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
+def test_dlpack_without_a_copy_is_a_snapshot_in_shared_memory(
     dtype: str, xp: ModuleType
 ) -> None:
     x = xp.asarray(np.arange(12).astype(dtype).reshape(3, 4))
@@ -80,7 +80,7 @@ def test_dlpack_without_a_copy_is_a_snapshot_in_the_arrays_memory(
 
 @knows_dlpack_1
 @pytest.mark.clfuse_only
-def test_dlpack_of_what_a_device_has_in_memory_of_its_own_is_a_copy(xp: ModuleType) -> None:
+def test_dlpack_from_a_devices_own_memory_is_a_copy(xp: ModuleType) -> None:
     device = xp.get_device()
     traits = dataclasses.replace(device.untuned_traits, unified_memory=False)
     values = np.arange(12.0).reshape(3, 4)
@@ -118,7 +118,7 @@ has_info = pytest.mark.skipif(
 
 @has_info
 @pytest.mark.clfuse_only
-def test_functions_put_their_results_on_the_device_they_are_given(xp: ModuleType) -> None:
+def test_functions_put_results_on_the_device_they_are_given(xp: ModuleType) -> None:
     info = xp.__array_namespace_info__()
     assert info.devices() == xp.devices()
     assert info.default_device() is xp.get_device()
@@ -265,7 +265,7 @@ def test_what_numpy_gets_lies_as_the_array_says(
             assert xp is np or not seen.flags.writeable
 
 
-def test_windows_stepped_by_the_strides_of_the_array_stay_in_its_memory(xp: ModuleType) -> None:
+def test_windows_stepped_by_strides_stay_in_the_arrays_memory(xp: ModuleType) -> None:
     """As matplotlib cuts surfaces into patches."""
     values = np.linspace(0, 6, 81).reshape(9, 9)
     for x in (xp.asarray(values), xp.asarray(values) + 0):
@@ -276,7 +276,7 @@ def test_windows_stepped_by_the_strides_of_the_array_stay_in_its_memory(xp: Modu
 
 
 @pytest.mark.parametrize("size", [5, 30_000])
-def test_masked_arrays_write_to_the_array_and_the_mask_they_were_made_of(
+def test_masked_arrays_write_to_their_array_and_mask(
     size: int, xp: ModuleType
 ) -> None:
     x = xp.arange(float(size)) * 2

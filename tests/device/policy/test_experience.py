@@ -46,7 +46,7 @@ def iterated(module: ModuleType, given: Any) -> Any:
 
 
 @compiled
-def test_a_small_program_on_an_array_that_came_as_a_whole_is_recorded_at_first(
+def test_a_small_program_on_an_uploaded_array_records_at_first(
     xp: ModuleType,
 ) -> None:
     given = np.linspace(0.1, 1, 2500).reshape(50, 50)
@@ -161,7 +161,7 @@ def test_lists_of_numbers_written_to_rows_record_nothing(xp: ModuleType) -> None
 
 
 @compiled
-def test_a_list_that_is_written_to_a_large_array_costs_no_launch(xp: ModuleType) -> None:
+def test_a_list_written_to_a_large_array_costs_no_launch(xp: ModuleType) -> None:
     if not xp.get_device().traits.unified_memory:
         pytest.skip("an array in memory of its own is written to there")
     table = xp.zeros((60_000, 4))
@@ -184,7 +184,7 @@ def test_many_small_arrays_are_joined_at_once(xp: ModuleType, join: str, length:
     assert_array_equal(np.asarray(made), expected)
 
 
-def test_many_arrays_some_of_which_were_only_recorded_are_joined_as_ever(xp: ModuleType) -> None:
+def test_many_arrays_some_only_recorded_are_joined_as_ever(xp: ModuleType) -> None:
     late = xp.asarray(np.linspace(0, 1, 100_000)) * 2
     parts = [xp.ones(3) * i for i in range(300)] + [late[:3]]
     expected = np.array([np.ones(3) * i for i in range(300)] + [np.linspace(0, 1, 100_000)[:3] * 2])
@@ -231,7 +231,7 @@ def costs(xp: ModuleType, **changes: float) -> Iterator[None]:
 
 
 @compiled
-def test_programs_that_take_turns_are_left_to_numpy_where_launches_cost_more(
+def test_programs_by_turns_are_numpys_where_launches_cost_more(
     xp: ModuleType, calculated: Any
 ) -> None:
     if xp.get_device().traits.kind != "cpu":
@@ -255,7 +255,7 @@ def test_cheap_launches_stay_with_the_kernels(
             assert recorded_nodes > 0
 
 
-def test_many_steps_in_one_evaluation_have_kernels_where_one_of_them_has_none(
+def test_many_steps_in_one_evaluation_have_kernels(
     xp: ModuleType,
 ) -> None:
     """Threads are woken once for all of them."""
@@ -288,7 +288,7 @@ OBSERVED: dict[str, Callable[[ModuleType, Any, Any], Any]] = {
 @compiled
 @pytest.mark.parametrize("name", OBSERVED)
 @pytest.mark.parametrize("size", [20_000, 60_000])
-def test_short_expressions_that_are_observed_each_time_are_numpys_at_the_call(
+def test_short_expressions_observed_each_time_are_numpys(
     xp: ModuleType, name: str, size: int
 ) -> None:
     """Two launches take longer, and to record an operation as long as NumPy has it."""
@@ -356,7 +356,7 @@ def descent(module: ModuleType, x: Any, y: Any, rounds: int) -> tuple[list[float
 
 
 @compiled
-def test_what_a_loop_does_not_look_at_is_calculated_with_what_it_looks_at(xp: ModuleType) -> None:
+def test_what_a_loop_does_not_look_at_is_computed_beside(xp: ModuleType) -> None:
     table = np.sin(np.arange(200.0 * 20)).reshape(200, 20)
     wanted = np.cos(np.arange(200.0))
     expected, weights = descent(np, table, wanted, 60)
@@ -380,7 +380,7 @@ def in_pairs(module: ModuleType, x: Any, y: Any, rounds: int) -> tuple[list[floa
 
 
 @compiled
-def test_what_is_left_to_numpy_is_not_recorded_for_what_waits_beside_it(xp: ModuleType) -> None:
+def test_what_is_left_to_numpy_is_not_recorded_beside_it(xp: ModuleType) -> None:
     """Too much for the call, too little for launches: all of it becomes NumPy's at the call."""
     if xp.get_device().traits.kind != "cpu":
         pytest.skip("about CPUs")
@@ -394,7 +394,7 @@ def test_what_is_left_to_numpy_is_not_recorded_for_what_waits_beside_it(xp: Modu
         assert_allclose(np.asarray(y), other, rtol=1e-10)
 
 
-def test_what_waits_in_large_arrays_is_not_calculated_for_who_looks_at_small_ones(
+def test_what_waits_in_large_arrays_is_not_computed_for_small(
     xp: ModuleType,
 ) -> None:
     large = xp.asarray(np.arange(2_000_000.0)) * 2
@@ -432,7 +432,7 @@ def test_batches_of_a_recorded_table_are_taken_at_the_call(xp: ModuleType) -> No
     assert xp.stats()["nodes_recorded"] - before < 60
 
 
-def test_writes_of_recorded_arrays_are_numpys_whatever_the_index(xp: ModuleType) -> None:
+def test_writes_of_recorded_arrays_are_numpys_at_any_index(xp: ModuleType) -> None:
     """The compiled part records the usual ones itself."""
     values = np.arange(60.0).reshape(3, 4, 5)
     indices: list[Any] = [

@@ -61,7 +61,7 @@ def evaluations_before_kernels(
     return most
 
 
-def test_numpy_works_as_long_as_building_takes_and_less_long_on_a_loop(
+def test_numpy_works_as_long_as_a_build_and_less_on_a_loop(
     xp: ModuleType, shares_memory: bool
 ) -> None:
     xp.evaluate(xp.zeros(3))
@@ -75,7 +75,7 @@ def test_numpy_works_as_long_as_building_takes_and_less_long_on_a_loop(
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_what_reads_results_of_kernels_in_a_loop_waits_no_longer(xp: ModuleType) -> None:
+def test_what_reads_kernel_results_in_a_loop_waits_no_longer(xp: ModuleType) -> None:
     """NumPy and kernels by turns would bring each other their results in every round."""
     x = xp.asarray(np.arange(30_001.0))
     for turn in range(3):
@@ -90,7 +90,7 @@ def test_what_reads_results_of_kernels_in_a_loop_waits_no_longer(xp: ModuleType)
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_plans(
+def test_large_arrays_of_recurring_plans_have_kernels_at_once(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xp.evaluate(xp.zeros(3))
@@ -108,7 +108,7 @@ def test_large_arrays_have_kernels_at_once_while_a_program_comes_back_to_its_pla
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_many_small_operations_on_a_large_array_are_numpys_though_it_is_large(
+def test_many_small_operations_on_a_large_array_are_numpys(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A recurrence over rows is a launch each, and planning it takes longer than NumPy does."""
@@ -131,7 +131,7 @@ def test_many_small_operations_on_a_large_array_are_numpys_though_it_is_large(
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_a_program_that_goes_through_many_structures_does_not_build_them_all(
+def test_a_program_of_many_structures_does_not_build_them_all(
     xp: ModuleType,
 ) -> None:
     rows = np.arange(40 * 5000.0).reshape(40, 5000) % 17
@@ -147,7 +147,7 @@ def test_a_program_that_goes_through_many_structures_does_not_build_them_all(
     assert (host, kernels) == (80, 0)
 
 
-def test_what_had_kernels_in_an_earlier_run_has_them_at_once(
+def test_kernels_of_an_earlier_run_come_at_once(
     xp: ModuleType,
 ) -> None:
     size = 30_005
@@ -163,7 +163,7 @@ def test_what_had_kernels_in_an_earlier_run_has_them_at_once(
     assert evaluations_before_kernels(xp, size, 50) == 50
 
 
-def test_what_earned_its_kernels_waits_where_too_many_others_come_in_between(
+def test_what_earned_kernels_waits_behind_too_many_others(
     xp: ModuleType,
 ) -> None:
     """Their plans would push each other out of the cache, and be made again in every turn."""
@@ -211,7 +211,7 @@ def test_another_process_knows_what_earned_its_kernels(xp: ModuleType, tmp_path:
     assert second == 0
 
 
-def test_runs_that_are_too_short_to_earn_kernels_earn_them_together(
+def test_runs_too_short_to_earn_kernels_earn_them_together(
     xp: ModuleType,
 ) -> None:
     size = 30_009
@@ -260,7 +260,7 @@ VALUES = np.arange(600_000.0).reshape(6, -1) + 1
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_an_array_that_nobody_else_has_is_written_to_where_it_lies(xp: ModuleType) -> None:
+def test_an_array_that_nobody_else_has_is_written_in_place(xp: ModuleType) -> None:
     x, mine = stored(xp, VALUES), VALUES.copy()
     before = xp.stats()["device_bytes_now"]
     tracemalloc.start()
@@ -278,7 +278,7 @@ def test_an_array_that_nobody_else_has_is_written_to_where_it_lies(xp: ModuleTyp
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_what_numpy_has_calculated_is_counted_while_somebody_has_it(xp: ModuleType) -> None:
+def test_what_numpy_computed_is_counted_while_it_is_held(xp: ModuleType) -> None:
     x = stored(xp, VALUES)
     before = xp.stats()["device_bytes_now"]
     y = xp.sqrt(x) + 2.5

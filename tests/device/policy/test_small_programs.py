@@ -47,7 +47,7 @@ def counted(xp: ModuleType, call: Callable[[], object]) -> tuple[object, int, in
             after["kernels_launched"] - before["kernels_launched"])
 
 
-def test_a_program_on_few_elements_launches_nothing_and_has_numpys_bits(xp: ModuleType) -> None:
+def test_a_program_on_few_elements_launches_nothing(xp: ModuleType) -> None:
     values = hostile("float64")
     x = xp.asarray(values)
 
@@ -66,7 +66,7 @@ def test_a_program_on_few_elements_launches_nothing_and_has_numpys_bits(xp: Modu
 
 
 @compiled
-def test_a_large_program_runs_in_kernels_and_takes_small_arrays_along(
+def test_a_large_program_runs_in_kernels_with_small_arrays(
     xp: ModuleType, shares_memory: bool
 ) -> None:
     weights = xp.linspace(0, 1, 5) ** 2
@@ -94,7 +94,7 @@ def test_one_element_of_a_large_array_is_read_without_a_kernel(xp: ModuleType) -
     assert (value, kernels) == (246_914.0, 0)
 
 
-def test_what_was_calculated_keeps_its_value_through_later_writes(xp: ModuleType) -> None:
+def test_what_was_computed_keeps_its_value_through_writes(xp: ModuleType) -> None:
     a = xp.arange(6.)
     b = a[1:4]
     seen = np.asarray(a)
@@ -127,7 +127,7 @@ def test_the_same_numbers_are_drawn_on_the_host_and_by_kernels(xp: ModuleType) -
         assert_array_equal(mine, theirs)
 
 
-def test_small_draws_have_the_numbers_of_kernels_however_they_follow_each_other(
+def test_small_draws_have_the_numbers_of_kernels_in_any_order(
     xp: ModuleType,
 ) -> None:
     def draws(host_us: int) -> list[np.ndarray]:
@@ -200,7 +200,7 @@ def test_an_array_goes_from_one_device_to_another(xp: ModuleType) -> None:
             assert_array_equal(x + 1, np.arange(5.) * 2 + 1)
 
 
-def test_whether_a_program_is_small_does_not_depend_on_what_was_planned(
+def test_whether_a_program_is_small_does_not_depend_on_plans(
     xp: ModuleType, shares_memory: bool
 ) -> None:
     x, y, z = np.arange(20_000.0), np.arange(45_000.0), np.arange(200_000.0)
@@ -217,7 +217,7 @@ def test_whether_a_program_is_small_does_not_depend_on_what_was_planned(
         assert counted(xp, (devices[1] * 3 + 1).get)[1:] == (0, 1)
 
 
-def test_who_does_not_wait_for_kernels_gets_the_same_bits_every_time(xp: ModuleType) -> None:
+def test_without_waiting_for_kernels_the_bits_are_always_equal(xp: ModuleType) -> None:
     x = np.arange(18_002.0)
     programs = [
         lambda array: xp.exp(-array / 7e3) * 1.0625,
@@ -231,7 +231,7 @@ def test_who_does_not_wait_for_kernels_gets_the_same_bits_every_time(xp: ModuleT
             np.testing.assert_array_equal(result, results[0])
 
 
-def test_what_is_evaluated_once_is_calculated_within_the_memory_of_few_arrays(
+def test_what_is_evaluated_once_needs_memory_of_few_arrays(
     xp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allowance, "_core", None)  # all of it is recorded
@@ -299,7 +299,7 @@ def taken_from_a_queue(x: Any) -> Any:
     swapped_towards_the_end, swapped_with_copies, reversed_by_swaps, sorted_by_insertion,
     shifted_rows, taken_from_a_queue])
 @pytest.mark.usefixtures("shared_memory")
-def test_what_is_written_over_is_read_before_so_that_a_loop_copies_its_array_once(
+def test_what_is_overwritten_is_read_before_with_one_copy(
         xp: ModuleType, program: Callable[[Any], Any]) -> None:
     values = np.arange(1_000_000.) + 1
     with xp.config.override(host_us=0):

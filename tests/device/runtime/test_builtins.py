@@ -179,7 +179,7 @@ def test_what_is_not_declared_is_built_with_the_header(pocl, options_used, monke
     assert ["-D_OPENCL_H_" in options for options in options_used] == [False, True]
 
 
-def test_a_source_that_is_wrong_is_reported_as_the_header_has_it(pocl, options_used):
+def test_a_wrong_source_is_reported_as_the_header_has_it(pocl, options_used):
     with pytest.raises(KernelBuildError, match="no_function") as caught:
         first_after(pocl, "x[0] = no_function(x[0]);")
     os.unlink(caught.value.path)

@@ -46,7 +46,7 @@ def run(umask: int = 0o022, **variables: str) -> list[str]:
 # -- folders ---------------------------------------------------------------------------------------
 
 
-def test_with_any_umask_what_is_kept_is_private_and_planted_files_do_nothing(tmp_path):
+def test_caches_are_private_with_any_umask(tmp_path):
     ran = tmp_path / "ran"
     cache = tmp_path / "cache"
     planted = [
@@ -101,7 +101,7 @@ def test_on_a_full_disk_one_warning_says_so(tmp_path):
     assert "no compiled kernels" in warning
 
 
-def test_nothing_is_built_where_pocls_compiler_would_end_the_process(device, monkeypatch):
+def test_nothing_is_built_where_pocls_compiler_would_crash(device, monkeypatch):
     if device.platform_name != compiler.POCL:
         pytest.skip("another compiler")
     source = AXPY + "/* not built before */"

@@ -71,7 +71,7 @@ def recording(xp: ModuleType, setting: Callable[..., None]) -> Callable[..., Any
     return record
 
 
-def test_lengths_norms_and_axes_are_numpys_around_vkffts_transforms(
+def test_lengths_norms_and_axes_are_numpys_around_vkfft(
     xp: ModuleType, recording: Callable[..., Any]
 ) -> None:
     made, expected = [], []

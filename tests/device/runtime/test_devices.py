@@ -67,7 +67,7 @@ def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]
 # --- what there is -------------------------------------------------------------------------------
 
 
-def test_the_current_device_is_one_of_those_listed_once_it_is_asked_for_anything(fresh):
+def test_the_current_device_is_one_of_those_listed(fresh):
     with config.override(fp64="error"):
         awaited = runtime.current_device()
         assert (awaited.is_settled, awaited.fp64, awaited.shares_memory) == (False, True, True)
@@ -84,7 +84,7 @@ def test_the_current_device_is_one_of_those_listed_once_it_is_asked_for_anything
             _ = awaited.nothing
 
 
-def test_the_devices_are_the_same_objects_each_time_and_all_usable():
+def test_the_devices_are_the_same_objects_each_time():
     assert runtime.devices() == runtime.devices()
     assert all(device.usable for device in runtime.devices())
     assert set(runtime.devices()) <= set(runtime.listed())
@@ -101,7 +101,7 @@ def test_the_representation_names_index_device_and_platform():
         assert part in repr(device)
 
 
-def test_the_traits_of_pocl_and_of_intels_runtime_are_what_is_known_of_them():
+def test_the_traits_of_pocl_and_intels_runtime_are_as_known():
     known = {
         "Portable Computing Language": {"correctly_rounded_divide": True},
         "Intel(R) OpenCL": {"correctly_rounded_divide": True, "fp16": True},
@@ -158,7 +158,7 @@ def test_a_number_after_a_name_counts_what_fits():
             assert runtime.find(f"{kind}:{position}") is device
 
 
-def test_the_name_of_a_platform_does_not_select_another_platforms_device_of_that_make(fresh):
+def test_a_platforms_name_selects_no_device_of_another_platform(fresh):
     # PoCL calls its device after the processor: "pthread-...-Intel(R) Xeon(R) ...".
     pocl_on_intel = [
         device for device in runtime.listed()
@@ -171,7 +171,7 @@ def test_the_name_of_a_platform_does_not_select_another_platforms_device_of_that
 
 
 @pytest.mark.parametrize("spec", ["no-such-device", "99", "0:99", "99:0", "cpu:99", "gpu:x"])
-def test_a_spec_that_fits_nothing_is_an_error_that_lists_what_there_is(spec):
+def test_a_spec_that_fits_nothing_lists_what_there_is(spec):
     with pytest.raises(DeviceError) as caught:
         runtime.find(spec)
     assert repr(spec) in str(caught.value)
@@ -181,12 +181,12 @@ def test_a_spec_that_fits_nothing_is_an_error_that_lists_what_there_is(spec):
 
 
 @pytest.mark.parametrize("spec", ["", "  ", 0, None, b"cpu"])
-def test_a_spec_that_is_no_text_is_an_error_that_says_what_to_give(spec):
+def test_a_spec_that_is_no_text_says_what_to_give(spec):
     with pytest.raises(DeviceError, match="it takes a text such as 'cpu'"):
         runtime.find(spec)
 
 
-def test_the_variable_selects_and_set_device_and_blocks_go_before_it(selection):
+def test_set_device_and_blocks_go_before_the_variable(selection):
     first, last = runtime.devices()[0], runtime.devices()[-1]
     with config.override(device=last.index):
         assert runtime.get_device() is last
@@ -226,7 +226,7 @@ def test_a_block_is_for_its_own_thread_and_set_device_for_all(selection):
 # --- a device that does not work -----------------------------------------------------------------
 
 
-def test_a_broken_device_is_left_out_with_one_warning_that_names_cause_and_remedy(fresh):
+def test_a_broken_device_is_left_out_with_one_warning(fresh):
     breaking(fresh, lambda platform: True)
     with pytest.warns(DeviceWarning) as caught:
         assert runtime.devices() == []
@@ -254,7 +254,7 @@ def test_the_default_passes_over_a_broken_device(fresh):
         assert runtime.get_device() in rest
 
 
-def test_a_broken_device_that_is_asked_for_is_an_error_with_the_cause(fresh):
+def test_a_broken_device_that_is_asked_for_is_an_error(fresh):
     breaking(fresh, lambda platform: True, "clBuildProgram failed: no such luck")
     for device in runtime.listed():
         with pytest.raises(DeviceError, match="no such luck") as caught:
@@ -281,7 +281,7 @@ def test_a_compiler_that_fails_is_a_cause(fresh):
     assert "\n" not in device.cause
 
 
-def test_no_usable_device_at_all_is_an_error_that_says_what_to_install(fresh):
+def test_without_a_usable_device_the_error_says_what_to_install(fresh):
     breaking(fresh, lambda platform: True)
     with (
         config.override(device=""),
@@ -301,7 +301,7 @@ SHOW = (
 GET = "from clfuse.runtime.devices import selection; selection.get_device()"
 
 
-def test_no_runtime_at_all_is_an_error_that_says_what_to_install(tmp_path):
+def test_without_a_runtime_the_error_says_what_to_install(tmp_path):
     finished = python(GET, OCL_ICD_VENDORS=str(tmp_path), CLFUSE_VENDORS="system")
     assert finished.returncode != 0
     last = finished.stderr.strip().splitlines()[-1]
@@ -309,7 +309,7 @@ def test_no_runtime_at_all_is_an_error_that_says_what_to_install(tmp_path):
     assert "pip install 'clfuse[intel]'" in last
 
 
-def test_a_driver_that_does_not_load_is_named_where_no_device_is_left(tmp_path):
+def test_a_driver_that_does_not_load_is_named_in_the_error(tmp_path):
     missing, damaged = tmp_path / "libmissing.so", tmp_path / "libdamaged.so"
     damaged.write_bytes(b"not a library")
     (tmp_path / "a.icd").write_text(f"{missing}\n")
@@ -333,7 +333,7 @@ def test_drivers_that_do_not_load_keep_nobody_else_away(tmp_path):
     assert sorted(eval(beside.stdout)) == sorted(eval(alone.stdout)) != []
 
 
-def test_intels_runtime_of_this_environment_is_found_without_any_variable(tmp_path):
+def test_intels_runtime_is_found_without_any_variable(tmp_path):
     if not vendors._intel_drivers():
         pytest.skip("clfuse[intel] is not installed")
     finished = python(
@@ -441,13 +441,13 @@ def forked(in_child: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_calculates_with_numpy_and_has_what_lies_on_the_host():
+def test_a_forked_process_computes_with_numpy():
     finished = forked("check()")
     assert finished.returncode == 0, finished.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_says_why_it_runs_no_kernel_that_somebody_wrote():
+def test_a_forked_process_says_why_it_runs_no_user_kernel():
     finished = forked(
         "try:\n"
         "    twice(computed.shape, (1,), (computed,))\n"

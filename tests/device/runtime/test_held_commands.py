@@ -73,7 +73,7 @@ def run_in_threads(work):
     return threads, raised
 
 
-def test_threads_upload_build_and_launch_while_commands_are_held(device, pool):
+def test_threads_upload_build_and_launch_behind_a_held_queue(device, pool):
     """Every thread takes fresh blocks, of a size that nobody else uses."""
     expected: dict[int, Any] = {}
     results: dict[int, Any] = {}

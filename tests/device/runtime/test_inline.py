@@ -69,7 +69,7 @@ def shortened(i, j, k, ways):
         ways[i, j] = there
 
 
-def test_calls_of_a_kernel_one_after_the_other_run_inline_without_tables(
+def test_calls_of_a_kernel_in_a_row_run_inline_without_tables(
     inline: list[bool],
 ) -> None:
     for size, expects in ((30, {True}), (1500, {False})):
@@ -109,7 +109,7 @@ def test_the_setting_leaves_all_to_the_threads(inline: list[bool]) -> None:
     assert inline == [False]
 
 
-def test_the_same_length_many_operations_and_it_is_no_longer_small(inline: list[bool]) -> None:
+def test_the_same_length_of_many_operations_is_not_small(inline: list[bool]) -> None:
     x = xp.asarray(np.linspace(0.0, 1.0, 5000))
     y = x
     for _ in range(60):
@@ -147,7 +147,7 @@ def test_programs_are_numpys_in_either_thread(function: Any) -> None:
         np.testing.assert_allclose(result, function(np, x), rtol=1e-13)
 
 
-def test_what_the_threads_work_on_is_done_before_it_is_read_inline(inline: list[bool]) -> None:
+def test_what_threads_work_on_is_done_before_it_is_read_inline(inline: list[bool]) -> None:
     large = np.linspace(0.0, 1.0, 1 << 21)
     for shift in range(5):
         y = xp.asarray(large)
@@ -233,7 +233,7 @@ def test_a_small_kernel_that_fuses_with_nothing_is_run_inline(inline: list[bool]
     assert inline[-1] is True
 
 
-def test_one_device_is_listed_and_the_environment_stays_as_it_was() -> None:
+def test_one_device_is_listed_and_the_environment_is_unchanged() -> None:
     code = (
         "import os, clfuse\n"
         "found = [d for d in clfuse.devices() if d.platform_name.startswith('Portable')]\n"

@@ -46,7 +46,7 @@ def told(*arguments: str, **changes: str) -> tuple[bool, str]:
     return found == "True", rest
 
 
-def test_every_core_has_a_thread_and_the_environment_stays_as_it_was() -> None:
+def test_every_core_has_a_thread_with_an_unchanged_environment() -> None:
     count = len(os.sched_getaffinity(0))
     found, rest = told()
     if not found:
@@ -61,7 +61,7 @@ def test_who_says_otherwise_is_heard() -> None:
     assert told(POCL_MAX_PTHREAD_COUNT="1")[1] == "False None"
 
 
-def test_a_process_that_may_not_use_all_cores_still_has_its_devices() -> None:
+def test_a_process_on_some_cores_still_has_its_devices() -> None:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) == 1:
         pytest.skip("there is one core")

@@ -173,7 +173,7 @@ def test_a_mapping_ends_with_its_block_even_after_an_error(device):
     assert (buffers.download(buffer, np.float64, (10,)) == 0).all()
 
 
-def test_a_shared_array_is_used_in_place_and_lives_as_long_as_its_buffer(device, axpy, gate):
+def test_a_shared_array_is_used_in_place_and_kept_alive(device, axpy, gate):
     if device.kind != "cpu":
         assert sharing.share(device, np.ones(3)) is None
         pytest.skip("the device has memory of its own")
@@ -206,7 +206,7 @@ def test_a_shared_array_that_begins_anywhere_is_used_in_place(device):
     assert (buffers.download(shared, np.float32, (1000,)) == 3).all()
 
 
-def test_an_array_that_the_device_cannot_use_in_place_is_not_shared(device):
+def test_an_array_the_device_cannot_use_in_place_is_not_shared(device):
     array = np.ones((4, 4))
     assert sharing.share(device, array.T[1:]) is None
     assert sharing.share(device, array[:0]) is None
@@ -216,7 +216,7 @@ def test_an_array_that_the_device_cannot_use_in_place_is_not_shared(device):
 # --- the pool ------------------------------------------------------------------------------------
 
 
-def test_freed_memory_is_used_again_though_its_last_kernel_is_still_running(device, axpy, gate):
+def test_freed_memory_is_used_again_while_its_kernel_runs(device, axpy, gate):
     x = buffers.upload(device, np.ones(1000, np.float32))
     first = buffers.upload(device, np.zeros(1000, np.float32))
     launch.enqueue(axpy, (4,), (1,), (x.mem, first.mem, 1000, 1.0, 0))
@@ -259,7 +259,7 @@ def test_memory_of_any_size_is_aligned_for_the_widest_vector(device):
         assert view.ctypes.data % 128 == 0
 
 
-def test_more_than_the_largest_allocation_is_refused_and_all_else_is_as_it_was(device, axpy):
+def test_more_than_the_largest_allocation_is_refused(device, axpy):
     kept = buffers.upload(device, np.arange(1000, dtype=np.float32))
     gc.collect()
     largest, now = device.traits.max_alloc_nbytes, counters["device_bytes_now"]
@@ -285,7 +285,7 @@ def test_more_than_is_left_is_refused_and_all_else_is_as_it_was(device, exhauste
     assert buffers.allocate(device, 1 << 20).nbytes == 1 << 20
 
 
-def test_memory_that_nobody_uses_is_given_up_before_an_allocation_fails(device, exhausted):
+def test_unused_memory_is_given_up_before_an_allocation_fails(device, exhausted):
     blocks = [buffers.allocate(device, 100_000) for _ in range(8)]
     del blocks
     assert exhausted.held_nbytes > 0
@@ -293,7 +293,7 @@ def test_memory_that_nobody_uses_is_given_up_before_an_allocation_fails(device, 
     assert exhausted.managed_nbytes <= exhausted.limit_nbytes
 
 
-def test_memory_in_reference_cycles_is_found_before_an_allocation_fails(device, exhausted):
+def test_cycles_are_collected_before_an_allocation_fails(device, exhausted):
     gc.disable()
     try:
         cycle = [buffers.allocate(device, 900_000)]
@@ -318,7 +318,7 @@ def test_checked_buffers_are_exactly_as_large_as_asked_for(device, exhausted):
         assert exhausted.held_nbytes == 0
 
 
-def test_blocks_that_the_collector_gives_back_change_no_count_of_them():
+def test_blocks_freed_by_the_collector_keep_their_counts():
     kept = pool.Pool.__new__(pool.Pool)
     kept._is_closed = False
     kept._bins = {size: ["block"] for size in range(1, 201)}

@@ -39,13 +39,13 @@ def test_a_source_is_built_once_per_device_and_options(device, axpy):
     assert program.build(device, AXPY, "axpy", AXPY_ARGUMENTS) is axpy
 
 
-def test_a_compiler_says_nothing_of_generated_code_on_standard_error(device, capfd):
+def test_compilers_say_nothing_of_generated_code_on_stderr(device, capfd):
     source = "__kernel void self(__global int *x, int n) { x[0] = n == n; }"
     program.build(device, source, "self", (None, np.dtype("i4")))
     assert capfd.readouterr().err == ""
 
 
-def test_a_kernel_that_does_not_build_is_an_error_that_names_a_file_with_source_and_log(device):
+def test_a_kernel_that_does_not_build_names_source_and_log(device):
     source = "__kernel void broken(__global float *x) { x[0] = undeclared_name; }"
     kept = buffers.upload(device, np.arange(10))
     with pytest.raises(KernelBuildError) as caught:
@@ -133,7 +133,7 @@ def test_a_damaged_binary_is_built_again(device, own_cache):
     assert kept.stat().st_size > 0
 
 
-def test_binaries_that_were_not_used_for_long_go_when_there_are_too_many(
+def test_binaries_unused_for_long_go_when_there_are_too_many(
     device, own_cache, monkeypatch
 ):
     monkeypatch.setattr(compiler, "BINARIES_LIMIT", 3)
@@ -219,7 +219,7 @@ def test_an_observer_sees_every_launch_with_its_times(device, axpy):
         assert 0 < event.profile.start <= event.profile.end
 
 
-def test_a_driver_without_memory_for_a_launch_is_an_allocation_error(device, axpy, monkeypatch):
+def test_a_driver_out_of_memory_is_an_allocation_error(device, axpy, monkeypatch):
     import pyopencl as cl
 
     def fails(*args):

@@ -81,7 +81,7 @@ def test_the_device_says_that_it_is_simulated_and_on_what(h100: Device) -> None:
     assert h100.usable
 
 
-def test_the_commands_list_it_and_an_unknown_name_is_an_error_with_the_list() -> None:
+def test_commands_list_it_and_refuse_an_unknown_name() -> None:
     def run(key: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "clfuse", command], text=True, capture_output=True, timeout=300,
@@ -119,7 +119,7 @@ def test_programs_give_what_they_give_elsewhere(h100: Device) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "uint64"])
-def test_memory_that_nobody_wrote_to_is_nan_and_wild_also_when_it_is_taken_again(
+def test_unwritten_memory_is_nan_and_wild_also_when_reused(
     h100: Device, dtype: str
 ) -> None:
     size = np.dtype(dtype).itemsize
@@ -137,7 +137,7 @@ def test_memory_that_nobody_wrote_to_is_nan_and_wild_also_when_it_is_taken_again
         del buffer
 
 
-def test_what_is_uploaded_is_copied_and_nothing_is_shared_or_mapped(h100: Device) -> None:
+def test_what_is_uploaded_is_copied_and_nothing_is_shared(h100: Device) -> None:
     from clfuse.runtime.memory.sharing import share
 
     host = np.arange(1000.0)
@@ -174,7 +174,7 @@ def test_a_device_that_shares_memory_is_simulated_with_maps() -> None:
     apple.finish()
 
 
-def test_memory_that_the_device_has_not_is_refused_and_nothing_is_lost() -> None:
+def test_memory_beyond_the_device_is_refused_without_loss() -> None:
     mobile = simulated("mobile")
     x = block(mobile, 100)
     most = mobile.traits.max_alloc_nbytes
@@ -203,7 +203,7 @@ def test_memory_that_the_device_has_not_is_refused_and_nothing_is_lost() -> None
         (-(1 << 31), "away from every array"),
     ],
 )
-def test_an_access_outside_is_an_error_that_names_kernel_argument_and_place(
+def test_an_access_outside_names_kernel_argument_and_place(
     h100: Device, at: int, where: str, is_write: bool
 ) -> None:
     x, y = block(h100, 1024), block(h100, 1024)
@@ -229,7 +229,7 @@ def test_an_access_outside_is_an_error_that_names_kernel_argument_and_place(
     ],
 )
 @pytest.mark.parametrize("count", [1000, 500])
-def test_a_write_beside_an_array_in_its_own_pages_is_found_and_a_read_gives_nan(
+def test_a_write_beside_an_array_is_found_and_a_read_is_nan(
     h100: Device, count: int, at: int, where: str
 ) -> None:
     at -= 1000 - count if at > 0 else 0
@@ -252,7 +252,7 @@ def test_a_write_beside_an_array_in_its_own_pages_is_found_and_a_read_gives_nan(
 
 
 @handles_faults
-def test_many_pages_at_once_and_from_many_work_items_are_one_error(h100: Device) -> None:
+def test_many_bad_pages_of_many_work_items_are_one_error(h100: Device) -> None:
     source = """
     __kernel void spread(__global float *x, const int step)
     {
@@ -283,7 +283,7 @@ def test_memory_that_went_back_is_nobodys(h100: Device) -> None:
 
 
 @handles_faults
-def test_an_array_program_with_a_kernel_that_leaves_its_array_says_which_kernel(
+def test_an_array_program_out_of_bounds_names_the_kernel(
     h100: Device,
 ) -> None:
     past = cf.RawKernel("kernel void past(global float *x) { x[get_global_size(0) * 64] = 1; }",
@@ -299,7 +299,7 @@ def test_an_array_program_with_a_kernel_that_leaves_its_array_says_which_kernel(
 
 
 @handles_faults
-def test_a_launch_that_is_held_back_is_not_waited_for_and_its_error_comes_with_the_next_wait(
+def test_a_held_launch_reports_its_error_at_the_next_wait(
     h100: Device,
 ) -> None:
     x, y = block(h100, 1024), block(h100, 1024)
@@ -315,7 +315,7 @@ def test_a_launch_that_is_held_back_is_not_waited_for_and_its_error_comes_with_t
     h100.finish()
 
 
-def test_memory_that_changes_hands_while_a_launch_is_held_back_is_no_fault(
+def test_memory_that_changes_owner_in_a_held_launch_is_no_fault(
     h100: Device,
 ) -> None:
     x, y = block(h100, 1024), block(h100, 1024)
@@ -367,7 +367,7 @@ ctypes.string_at(16)
         assert ("Fatal Python error: Segmentation fault" in ran.stderr) == (handler == "1")
 
 
-def test_without_the_compiled_part_an_access_outside_ends_the_process_with_the_line() -> None:
+def test_without_the_compiled_part_a_bad_access_ends_python() -> None:
     simulated("h100")
     text = """
 import clfuse as cf
@@ -426,7 +426,7 @@ def test_blocks_lie_where_the_guard_says(h100: Device) -> None:
         ("h100", "global float *private y; x[1] = work_group_reduce_add(x[0]);", "error"),
     ],
 )  # fmt: skip
-def test_kernels_that_the_device_does_not_take_are_refused_before_anything_runs(
+def test_kernels_the_device_does_not_take_are_refused_before(
     key: str, body: str, message: str
 ) -> None:
     device = simulated(key)
@@ -485,7 +485,7 @@ def test_groups_that_are_too_large_are_refused(key: str, items: int, message: st
         np.testing.assert_array_equal(x.get(), np.ones(items, "f4"))
 
 
-def test_local_memory_that_is_passed_counts_with_that_of_the_kernel() -> None:
+def test_local_memory_passed_counts_with_the_kernels_own() -> None:
     mobile = simulated("mobile")
     source = """
     kernel void both(global float *x, local float *y)
@@ -519,7 +519,7 @@ def test_arguments_that_are_too_many_are_refused() -> None:
                 program.build(mobile, source, "many", arguments)
 
 
-def test_double_precision_is_refused_at_the_call_or_downcast_where_there_is_none() -> None:
+def test_double_precision_is_refused_or_downcast() -> None:
     arc = simulated("arc")
     with cf.device(arc), override(host_us=0):
         x = cf.arange(10, dtype="float32")
@@ -530,7 +530,7 @@ def test_double_precision_is_refused_at_the_call_or_downcast_where_there_is_none
             assert (cf.asarray(np.arange(10.0)) + 1).dtype == np.float32
 
 
-def test_numbers_of_single_precision_that_numpy_computes_in_double_are_its_own() -> None:
+def test_single_precision_that_numpy_computes_in_double_stays() -> None:
     with cf.device(simulated("arc")), override(host_us=0):
         for name, ends in (("linspace", (-1, 2.5)), ("logspace", (-1, 2)), ("geomspace", (1, 9))):
             made = getattr(cf, name)(*ends, 50, dtype="f4")
@@ -540,7 +540,7 @@ def test_numbers_of_single_precision_that_numpy_computes_in_double_are_its_own()
             cf.evaluate(cf.linspace(0, 1, 50))
 
 
-def test_what_is_compared_in_double_precision_needs_it_and_powers_of_floats_do_not() -> None:
+def test_comparing_in_double_needs_it_and_float_powers_do_not() -> None:
     with cf.device(simulated("arc")), override(host_us=0):
         x, whole = cf.arange(10, dtype="float32"), cf.arange(10)
         for call in (lambda: whole < x, lambda: cf.signbit(whole), lambda: whole == x[3]):

@@ -62,7 +62,7 @@ AFTER_FOLDS: dict[str, Callable[[ModuleType, Any], Any]] = {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64"])
-def test_numbers_and_indices_behind_folds_down_columns_are_numpys(
+def test_numbers_and_indices_behind_column_folds_are_numpys(
     dtype: str, xp: ModuleType
 ) -> None:
     batch = Batch(xp)

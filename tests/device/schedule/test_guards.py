@@ -218,7 +218,7 @@ def check_program(
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16"])
 @pytest.mark.parametrize("fold", ["sum", "prod", "max", "all", "var", "argmax"])
 @pytest.mark.parametrize("axis", [None, 0, 1])
-def test_folds_of_all_kinds_over_parts_behind_a_write_to_another(
+def test_folds_of_all_kinds_over_parts_behind_a_write(
     xp: ModuleType, dtype: str, fold: str, axis: int | None
 ) -> None:
     def program(m: Any, a: Any, b: Any) -> list[Any]:
@@ -289,7 +289,7 @@ def test_kernels_in_python_over_unequal_ranges_are_one_launch(xp: ModuleType) ->
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "float16", "uint8"])
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum", "logical_xor"])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_scans_of_all_kinds_over_a_part_and_behind_a_write_to_it(
+def test_scans_of_all_kinds_over_a_part_behind_a_write(
     xp: ModuleType, dtype: str, name: str, axis: int
 ) -> None:
     def program(m: Any, a: Any, b: Any) -> list[Any]:
@@ -373,7 +373,7 @@ def launched(xp: ModuleType, *arrays: Any) -> int:
     return sum([not each.name.endswith("_pieces") for each in xp.explain(*arrays).kernels])
 
 
-def test_folds_and_searches_of_kernels_over_unequal_ranges_are_one_launch(xp: ModuleType) -> None:
+def test_folds_and_searches_over_unequal_ranges_are_one_launch(xp: ModuleType) -> None:
     @xp.kernel
     def product(i, x, y):
         return x[i] * y[i]
@@ -404,7 +404,7 @@ def test_folds_and_searches_of_kernels_over_unequal_ranges_are_one_launch(xp: Mo
     assert [float(each) for each in folded + searched] == [float(each) for each in expected]
 
 
-def test_scans_of_kernels_over_unequal_ranges_are_one_launch_with_one_that_connects_them(
+def test_linked_scans_over_unequal_ranges_are_one_launch(
     xp: ModuleType,
 ) -> None:
     @xp.kernel
@@ -434,7 +434,7 @@ def test_scans_of_kernels_over_unequal_ranges_are_one_launch_with_one_that_conne
 
 @pytest.mark.parametrize("shape", [(40, 301), (401, 130)], ids=str)
 @pytest.mark.parametrize("settings", [{}, {"stream_bytes": 0}], ids=["cached", "streamed"])
-def test_what_goes_down_columns_is_one_launch_with_a_step_over_the_inner_part(
+def test_what_goes_down_columns_joins_a_step_of_the_interior(
     xp: ModuleType, shape: tuple[int, int], settings: dict[str, int]
 ) -> None:
     def step(m: Any, a: Any, b: Any) -> None:
@@ -469,7 +469,7 @@ def test_what_goes_down_columns_is_one_launch_with_a_step_over_the_inner_part(
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_parts_that_kernels_write_are_one_launch_with_a_scan_or_a_fold_of_all(
+def test_parts_that_kernels_write_join_a_scan_or_a_fold_of_all(
     xp: ModuleType, axis: int
 ) -> None:
     @xp.kernel

@@ -70,7 +70,7 @@ def test_so_are_folds_of_what_rows_have_left(xp: ModuleType, pieces: int) -> Non
         assert float(make(x)) == pytest.approx(float(make(values)), rel=1e-13)
 
 
-def test_pieces_that_were_done_in_another_order_are_folded_in_theirs(xp: ModuleType) -> None:
+def test_pieces_done_in_another_order_are_folded_in_theirs(xp: ModuleType) -> None:
     """The count of work-items is 0 again after every launch, and nothing is folded too soon."""
     values = np.random.default_rng(8).normal(size=LENGTH) * 1e8
     x = xp.array(values)

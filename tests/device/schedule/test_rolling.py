@@ -174,7 +174,7 @@ def test_thousands_of_small_writes_are_a_handful_of_launches() -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_thousands_of_small_writes_anyhow_are_a_handful_of_launches(again: bool) -> None:
+def test_thousands_of_scattered_small_writes_are_few_launches(again: bool) -> None:
     random = np.random.default_rng(7)
     rows = random.integers(0, 5000, 3000) if again else random.permutation(5000)[:3000]
     expected = np.zeros((5000, 10))
@@ -194,7 +194,7 @@ def test_thousands_of_small_writes_anyhow_are_a_handful_of_launches(again: bool)
         assert cf.stats()["kernels_launched"] - before <= 4
 
 
-def test_automatic_evaluation_cuts_a_loop_of_writes_between_statements() -> None:
+def test_automatic_evaluation_cuts_a_loop_between_statements() -> None:
     a = cf.zeros((3000, 10))
     c = cf.ones((3000, 10))
     cf.evaluate()  # also what earlier tests have recorded

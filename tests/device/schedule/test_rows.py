@@ -103,7 +103,7 @@ def test_a_row_program_is_one_kernel(xp: ModuleType, program: Callable[..., Any]
     assert len(plan.kernels) == 1
 
 
-def test_an_array_that_is_held_is_not_overwritten_by_a_row_program(xp: ModuleType) -> None:
+def test_a_held_array_is_not_overwritten_by_a_row_program(xp: ModuleType) -> None:
     a = np.random.default_rng(7).random((128, 50))
     x = xp.asarray(a)
     shifted = x - 1

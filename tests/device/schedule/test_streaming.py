@@ -112,7 +112,7 @@ def test_what_is_read_past_the_caches_is_the_same(
 
 
 @pytest.mark.usefixtures("reading_past")
-def test_lines_are_read_past_the_caches_once_and_only_where_nothing_comes_back_to_them(
+def test_lines_are_read_past_the_caches_only_if_read_once(
     xp: ModuleType,
 ) -> None:
     x, y = (xp.asarray(np.arange(192.0 * 192).reshape(192, 192) + first) for first in (0, 1))
@@ -180,7 +180,7 @@ def gathering(xp: ModuleType) -> Any:
 
 
 @pytest.mark.clfuse_only
-def test_kernels_that_gather_ask_ahead_and_leave_the_clip_to_the_load(xp: ModuleType) -> None:
+def test_gathering_kernels_prefetch_and_clip_at_the_load(xp: ModuleType) -> None:
     values = (np.arange(13 << 20) % 1021).astype("float32")
     places = (np.arange(3000) * 7919) % len(values)
     large, where, out = xp.asarray(values), xp.asarray(places), xp.zeros(3000, "f4")

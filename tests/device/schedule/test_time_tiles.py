@@ -197,7 +197,7 @@ def test_borders_that_change_between_steps_are_the_new_ones():
     assert_same(program, [filled((45, 77), "i4")])
 
 
-def test_sources_and_rows_that_are_added_each_step_are_read_where_they_lie():
+def test_sources_and_rows_added_each_step_are_read_in_place():
     def program(xp: Any, arrays: list[Any]) -> list[Any]:
         a, b = arrays
         row = b[3].copy()

@@ -70,7 +70,7 @@ def launches(value: Any) -> tuple[int, int]:
 
 @pytest.mark.clfuse_only
 @pytest.mark.parametrize("program", FIELDS, ids=lambda program: program.__name__)
-def test_writes_to_boxes_of_a_result_are_one_kernel_that_reads_its_input_once(
+def test_writes_to_boxes_of_a_result_read_the_input_once(
     program: Any,
 ) -> None:
     given = field((70, 90))
@@ -104,7 +104,7 @@ def test_what_lies_in_memory_is_written_in_place() -> None:
 
 
 @pytest.mark.clfuse_only
-def test_many_writes_to_one_array_are_not_read_through_one_another() -> None:
+def test_many_writes_to_one_array_are_not_read_by_each_other() -> None:
     given = field((40, 8))
     u, expected = cf.asarray(given) * 2, given * 2
     for row in range(0, 40, 3):
@@ -212,7 +212,7 @@ def curl(xp: ModuleType, field: Any, ahead: bool) -> Any:
     return result
 
 
-def test_rounds_that_cannot_be_read_in_parts_are_found_out_together(
+def test_rounds_that_cannot_be_read_in_parts_are_found_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each value that turns out to have to be stored costs planning anew: those of other rounds are

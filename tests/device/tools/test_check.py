@@ -52,7 +52,7 @@ def test_every_part_does_something_and_finds_nothing_wrong(name: str) -> None:
     assert re.search(r"[1-9]\d* ", finding.what) or finding.left_out
 
 
-def test_a_wrong_function_of_the_kernel_library_is_named_with_its_operand(wrong_row: Any) -> None:
+def test_a_wrong_library_function_is_named_with_its_operand(wrong_row: Any) -> None:
     finding = accuracy.check(Budget(60))
     assert len(finding.problems) == 1
     found = re.fullmatch(r"logaddexp\(float32\) is ([\d.e+]+) ulp off at .*; 4 are promised",
@@ -129,7 +129,7 @@ def test_programs_are_the_same_for_the_same_seed() -> None:
     ]
 
 
-def test_a_write_that_is_made_twice_is_found_where_it_was_interrupted(
+def test_a_write_made_twice_is_found_where_it_was_interrupted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ended_early, "generate", lambda seed: ((7, 7), ["x += 1"]))
@@ -204,7 +204,7 @@ def test_a_part_runs_in_a_process_of_its_own(tmp_path: Path, monkeypatch: Any) -
 # ---- the command line ----
 
 
-def test_the_command_says_what_is_wrong_and_where_and_ends_with_1(
+def test_the_command_says_what_is_wrong_and_ends_with_1(
     wrong_row: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(report, "apart", report.here)

@@ -79,7 +79,7 @@ def test_demo_command_prints_a_table_and_writes_pictures(tmp_path):
     ]
 
 
-def test_demo_command_runs_one_program_and_refuses_an_unknown_one(tmp_path):
+def test_demo_runs_one_program_and_refuses_an_unknown_one(tmp_path):
     one = command("demo", "--quick", "--only", "corners", "--output", "pictures", cwd=tmp_path)
     assert one.returncode == 0, one.stdout + one.stderr
     assert "heat" not in one.stdout
@@ -108,7 +108,7 @@ LOOKS = ("mask_select", "histogram")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_bench_program_agrees_with_numpy_with_and_without_fusion(name):
+def test_bench_program_agrees_with_and_without_fusion(name):
     contenders = [Clfuse(), Clfuse(fusion=False), Jit()]
     row = measure.measure(PROGRAMS[name], contenders, quick=True, repetitions=1)
     assert row.footprint is not None
@@ -135,7 +135,7 @@ def test_kernel_written_by_hand_agrees_with_numpy(name):
         assert error(want, got) <= max(PROGRAMS[name].rtol, measure.CONTRACTION)
 
 
-def test_contender_that_is_wrong_or_fails_is_named_and_not_timed():
+def test_contender_that_fails_is_named_and_not_timed():
     class Wrong(NumPy):
         name = "wrong"
 

@@ -87,7 +87,7 @@ def traced_and_interrupted(kind: type[Interrupt], step: int) -> int:
     return len(range(0, counted.count, step))
 
 
-def test_what_keeps_the_books_of_a_trace_may_be_interrupted_anywhere() -> None:
+def test_bookkeeping_of_a_trace_may_be_interrupted_anywhere() -> None:
     assert traced_and_interrupted(InTrace, 1) > 50
 
 
@@ -105,7 +105,7 @@ def test_a_leaf_that_was_half_made_is_not_taken_off_the_count() -> None:
         assert trace._alive[0] == before
 
 
-def test_what_a_trace_left_waiting_is_not_computed_with_other_work() -> None:
+def test_what_a_trace_left_is_not_computed_with_other_work() -> None:
     """An interrupt comes while a leaf is made; later a function leaves an array of its trace."""
     left: deque[Any] = deque()  # of a library: what is put into it stays
 

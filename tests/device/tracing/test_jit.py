@@ -229,7 +229,7 @@ def test_arguments_in_containers(xp: ModuleType) -> None:
         assert_same(ours, theirs)
 
 
-def test_what_a_function_finds_by_itself_is_looked_up_at_every_call(xp: ModuleType) -> None:
+def test_what_a_function_looks_up_is_looked_up_at_every_call(xp: ModuleType) -> None:
     w = xp.ones(3)
     held = SimpleNamespace(m=xp, state={"w": xp.zeros(3)}, rate=2.0, unused=0)
     table = [1, 2]
@@ -327,7 +327,7 @@ def refused(xp: ModuleType, function: Any, match: str, *args: Any) -> None:
         assert problem_bitwise(argument, values) is None
 
 
-def test_looking_at_a_value_is_refused_with_the_line_and_the_way_out(xp: ModuleType) -> None:
+def test_looking_at_a_value_is_refused_with_line_and_way_out(xp: ModuleType) -> None:
     x, n = xp.arange(4.0), xp.asarray(3)
     looked = r"looked at, at .*test_jit.py:\d+, while clfuse.jit traces .*np.where instead of `if`"
 

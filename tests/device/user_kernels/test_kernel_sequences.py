@@ -156,7 +156,7 @@ def test_sequences_do_what_they_do_in_python(
                 )
 
 
-def test_sums_that_nobody_has_looked_at_do_not_follow_what_is_written_later() -> None:
+def test_sums_not_looked_at_do_not_follow_later_writes() -> None:
     """The sum of one column is a view of it, and NumPy writes to its memory in place."""
     with cf.config.override(host_us=50):
         table, sums = cf.asarray(np.arange(20.0).reshape(20, 1)), cf.zeros(3)
@@ -170,7 +170,7 @@ def test_sums_that_nobody_has_looked_at_do_not_follow_what_is_written_later() ->
 
 
 @pytest.mark.parametrize("host_us", [0, 50])
-def test_what_a_kernel_has_written_may_be_written_over_by_an_expression(host_us: int) -> None:
+def test_an_expression_may_overwrite_what_a_kernel_wrote(host_us: int) -> None:
     """It may not know yet which operation it is: equal calls are one."""
     with cf.config.override(host_us=host_us):
         for n in (1, 3):

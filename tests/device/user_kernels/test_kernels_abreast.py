@@ -116,7 +116,7 @@ WRITTEN = [escapes, roots, hailstones, searches, nested]
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("kernel", WRITTEN, ids=lambda k: k.__name__)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_loops_that_end_elsewhere_have_the_bits_of_single_iterations(
+def test_loops_that_end_apart_have_the_bits_of_single_ones(
     kernel: Any, dtype: Any, nbytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = np.random.default_rng(3)
@@ -165,7 +165,7 @@ def test_what_such_kernels_return() -> None:
             np.testing.assert_array_equal(every[1].get(), np.maximum.accumulate(values))
 
 
-def test_lanes_that_have_left_divide_and_read_nothing_of_their_own() -> None:
+def test_lanes_that_have_left_divide_and_read_nothing() -> None:
     @cf.kernel
     def gcds(i, a, b, table, out):
         m, n = a[i], b[i]

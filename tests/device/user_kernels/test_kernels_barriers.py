@@ -132,7 +132,7 @@ def test_barriers_that_all_work_items_of_a_group_come_to(body: str) -> None:
     compare(kernel_of(body, "i, n, x, y", {"cf": cf, "np": np}, group=4), 12, given)
 
 
-def test_threads_that_run_a_body_in_plain_python_have_groups_of_their_own() -> None:
+def test_threads_running_a_body_in_python_have_their_own_groups() -> None:
     kernel = kernel_of(TREE.strip(), "i, n, x, y", {"cf": cf, "np": np}, group=4)
     wrong = []
 

@@ -150,7 +150,7 @@ def test_loops_of_calls(loop: Callable[..., None], launches: int) -> None:
         assert made <= launches
 
 
-def test_calls_on_the_same_bytes_make_no_batch_and_do_not_cut_later_ones() -> None:
+def test_calls_on_the_same_bytes_make_no_batch() -> None:
     a = np.random.default_rng(5).random((20, 7))
     on_a = cf.asarray(a)
     for _ in range(6):
@@ -387,7 +387,7 @@ def test_batches_in_functions_that_are_traced() -> None:
     np.testing.assert_array_equal(on_a.get(), a)
 
 
-def test_copies_move_nothing_and_calls_stay_apart_without_fusion() -> None:
+def test_copies_move_nothing_and_calls_stay_apart_unfused() -> None:
     @cf.kernel
     def copied(i, x, y):
         y[i] = x[i]
@@ -418,7 +418,7 @@ def test_copies_move_nothing_and_calls_stay_apart_without_fusion() -> None:
     assert launched[False] >= 40 > launched[True]
 
 
-def test_few_calls_by_turns_are_recorded_in_order_without_a_search_for_rounds(
+def test_few_calls_by_turns_are_recorded_without_a_search(
     xp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched = []
@@ -454,7 +454,7 @@ def reads_halves(i, x, halves, out):
     x[i] = -1
 
 
-def test_rows_of_equal_layout_and_different_dtypes_are_compared_by_bytes() -> None:
+def test_rows_of_equal_layout_are_compared_by_bytes() -> None:
     """Row 2 of the halves lies in row 1 of the wholes, though their places are equal."""
     def program(call: Any, a: Any, out: Any) -> None:
         wholes, halves = a.reshape(8, 10), a.view(np.int32)[:80].reshape(8, 10)

@@ -109,7 +109,7 @@ def line_of(kernel: Any) -> int:
 
 
 @pytest.mark.parametrize(("kernel", "at", "array", "axis", "index", "extent"), PLANTED)
-def test_an_error_names_the_place_and_leaves_arrays_as_they_were(
+def test_an_error_names_the_place_and_leaves_arrays_alone(
     kernel: Any, at: list[int], array: str, axis: int, index: int, extent: int, mode: str
 ) -> None:
     whole = cf.zeros((3, 4))

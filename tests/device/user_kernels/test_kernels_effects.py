@@ -104,7 +104,7 @@ def test_what_changes_arrays_is_evaluated_once_and_in_order(body: str, route: st
 
 
 @pytest.mark.parametrize("body", cases(MANY), ids=[each.splitlines()[0] for each in cases(MANY)])
-def test_what_changes_arrays_under_a_condition_does_so_there_alone(body: str, route: str) -> None:
+def test_changes_under_a_condition_happen_there_alone(body: str, route: str) -> None:
     kernel = kernel_of(body, "i, x, k, y", SCOPE)
     x = np.linspace(-2, 3, LENGTH)
     compare(kernel, LENGTH, [x, np.arange(LENGTH), np.zeros(LENGTH)])
@@ -123,7 +123,7 @@ def test_a_lock_is_taken_by_one_iteration_at_a_time() -> None:
     assert total.tolist() == [64]
 
 
-def test_what_is_evaluated_once_differs_between_work_items_still() -> None:
+def test_what_is_evaluated_once_differs_between_work_items() -> None:
     def taken(i, c, y):
         q, r = divmod(cf.atomic.add(c, 0, 1), 3)
         if r == 0:

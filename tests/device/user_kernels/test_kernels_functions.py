@@ -33,7 +33,7 @@ def test_special_functions_of_math() -> None:
         np.testing.assert_allclose(actual.get(), expected, precision, precision)
 
 
-def test_black_and_scholes_with_erf_is_one_kernel_of_array_operations() -> None:
+def test_black_and_scholes_with_erf_is_one_array_kernel() -> None:
     @cf.device_function
     def normal(x):
         return 0.5 * (1 + math.erf(x / math.sqrt(2.0)))
@@ -54,7 +54,7 @@ def test_black_and_scholes_with_erf_is_one_kernel_of_array_operations() -> None:
     np.testing.assert_allclose(price.get(), expected, 1e-12, 1e-14)
 
 
-def test_arrays_of_one_storage_may_be_written_through_each_other() -> None:
+def test_arrays_of_one_storage_may_be_written_through_another() -> None:
     @cf.kernel
     def shifted(i, places, old, new):
         for k in range(4):
@@ -86,7 +86,7 @@ def through_parts(i, whole, part):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float16", "float32", "float64"])
-def test_what_is_written_to_a_view_of_another_dtype_is_read_from_the_array(dtype: str) -> None:
+def test_a_write_to_a_view_of_another_dtype_is_read_back(dtype: str) -> None:
     last = 8 // np.dtype(dtype).itemsize - 1
     start = np.arange(1, 5) * 7
     expected, a = start.copy(), cf.asarray(start)

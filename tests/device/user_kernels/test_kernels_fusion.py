@@ -108,7 +108,7 @@ def test_what_is_overwritten_unseen_is_never_stored() -> None:
     np.testing.assert_array_equal(on_z.get(), 2 * x)
 
 
-def test_an_element_that_every_iteration_reads_comes_after_its_write() -> None:
+def test_an_element_every_iteration_reads_comes_after_its_write() -> None:
     (x, y, _), (on_x, on_y, on_z) = operands()
     axpy(N, 3.0, on_x, on_y)
     first_everywhere(N, on_y, on_z)
@@ -129,7 +129,7 @@ def test_neighbours_are_read_after_they_were_written() -> None:
     assert "where another reads" in one_before.route(((1, N),), on_x, on_x)
 
 
-def test_a_scatter_is_a_launch_between_what_comes_before_and_after() -> None:
+def test_a_scatter_is_a_launch_between_before_and_after() -> None:
     (x, y, _), (on_x, on_y, _) = operands()
     places = np.random.default_rng(2).permutation(N)
     scale(N, on_x, on_y)

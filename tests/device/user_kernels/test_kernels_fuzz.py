@@ -18,7 +18,7 @@ SEED = int(os.environ.get("CLFUSE_FUZZ_SEED", "20"))
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + PROGRAMS))
-def test_kernels_over_overlapping_views_leave_what_python_leaves(seed: int) -> None:
+def test_kernels_over_overlapping_views_agree_with_python(seed: int) -> None:
     random = np.random.default_rng(seed)
     calls = []
     while len(calls) < 3:
@@ -40,7 +40,7 @@ def test_kernels_over_overlapping_views_leave_what_python_leaves(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + PROGRAMS // 2 + 1))
-def test_kernels_between_other_statements_leave_what_numpy_leaves(seed: int) -> None:
+def test_kernels_between_other_statements_agree_with_numpy(seed: int) -> None:
     random = np.random.default_rng(seed)
     steps = random_steps(random)
     start = [random.integers(-3, 4, LENGTH) * 0.5 for _ in range(2)]

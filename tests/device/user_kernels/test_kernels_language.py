@@ -423,7 +423,7 @@ def test_an_index_out_of_bounds_leaves_the_arrays_as_they_were(setting: dict[str
     assert recorded.tolist() == [[2, 2]] * 3 + [[1, 2]] + [[2, 2]] * 6
 
 
-def test_what_is_known_to_be_out_of_bounds_is_an_error_at_the_call() -> None:
+def test_a_known_index_out_of_bounds_is_an_error_at_the_call() -> None:
     @cf.kernel
     def beyond(i, x, y):
         y[i] = x[i + 1]
@@ -438,7 +438,7 @@ def test_what_is_known_to_be_out_of_bounds_is_an_error_at_the_call() -> None:
         beyond(7, x)
 
 
-def test_python_has_what_kernels_have_where_its_numbers_would_raise(route: str) -> None:
+def test_python_has_kernel_values_where_its_numbers_would_raise(route: str) -> None:
     @cf.kernel
     def divided(i, a, n, out):
         out[0, i] = i // (i - 3) + i % (i - 3) - n // (i - 2)
@@ -461,7 +461,7 @@ def test_python_has_what_kernels_have_where_its_numbers_would_raise(route: str) 
     np.testing.assert_allclose(actual.get(), out, rtol=1e-13)
 
 
-def test_numbers_of_the_surroundings_are_looked_at_in_every_call() -> None:
+def test_outer_numbers_are_looked_at_in_every_call() -> None:
     scale = 2.0
 
     @cf.kernel

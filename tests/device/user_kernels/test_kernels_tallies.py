@@ -113,7 +113,7 @@ def test_what_is_looked_at_or_no_sum_is_not_kept() -> None:
         assert not keeps(counted, COUNT, x, 4, counts)
 
 
-def test_additions_out_of_bounds_change_nothing_of_the_work_item_s_own() -> None:
+def test_additions_out_of_bounds_change_nothing_of_their_item() -> None:
     x = np.random.default_rng(5).random(COUNT)
     counts = cf.zeros(4, dtype=np.int64)
     if SIMULATED or not keeps(counted, COUNT, x, 40_000, counts):

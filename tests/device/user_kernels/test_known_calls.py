@@ -133,7 +133,7 @@ def a_call(random: np.random.Generator, given: list[Any]) -> tuple[Any, Any, lis
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_sequence_of_calls_leaves_what_the_bodies_leave_in_python(seed: int) -> None:
+def test_any_sequence_of_calls_agrees_with_python(seed: int) -> None:
     theirs, ours = arrays()
     one, two = np.random.default_rng(seed), np.random.default_rng(seed)
     for turn in range(60):
@@ -467,7 +467,7 @@ def launches(action: Any) -> int:
     return cf.stats()["kernels_launched"] - before
 
 
-def test_calls_that_were_alone_become_one_launch_where_others_follow() -> None:
+def test_single_calls_become_one_launch_where_others_follow() -> None:
     @cf.kernel
     def work(i, a):
         a[i] = a[i] + 1

@@ -92,7 +92,7 @@ def at_the_call(call: Callable[[], Any], look: Callable[[], Any], times: int = M
 
 
 @pytest.mark.usefixtures("direct")
-def test_a_call_that_is_always_looked_at_next_is_launched_at_once() -> None:
+def test_a_call_that_is_always_looked_at_is_launched_at_once() -> None:
     axpy, _, _, _ = kernels()
     x, y = arrays()
     counts = at_the_call(lambda: axpy(SIZE, 0.5, x, y), lambda: cf.evaluate(y))
@@ -266,7 +266,7 @@ def test_numbers_are_those_of_the_call(numbers: list[Any]) -> None:
         )
 
 
-def test_numbers_that_are_constants_of_the_kernel_too_may_become_others() -> None:
+def test_numbers_that_are_constants_of_the_kernel_may_change() -> None:
     @cf.kernel
     def scaled(i, a, b, x, y):
         y[i] = a * x[i] + 2.0 * b
@@ -314,7 +314,7 @@ def outcome(action: Callable[[], Any]) -> Any:
         return type(error)
 
 
-def test_what_does_not_fit_raises_at_the_call_and_changes_nothing() -> None:
+def test_what_does_not_fit_raises_and_changes_nothing() -> None:
     axpy, _, _, _ = kernels()
     x, y = cf.array(np.arange(SIZE)), cf.array(np.full(SIZE, 3))
     at_the_call(lambda: axpy(SIZE, 2, x, y), lambda: cf.evaluate(y))
@@ -391,7 +391,7 @@ def test_plans_that_were_forgotten_are_not_used() -> None:
     np.testing.assert_array_equal(y.get(), 3.0 + (MANY + 1) * np.arange(SIZE))
 
 
-def test_without_memory_the_call_is_recorded_and_nothing_is_lost(
+def test_without_memory_the_call_is_recorded_without_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, copied, _, _ = kernels()
@@ -502,5 +502,5 @@ def drawn(seed: int, calls: int = 120) -> None:
 
 
 @pytest.mark.parametrize("seed", range(rounds(20)))
-def test_any_sequence_of_calls_and_looks_leaves_what_numpy_leaves(seed: int) -> None:
+def test_any_sequence_of_calls_and_looks_agrees_with_numpy(seed: int) -> None:
     drawn(seed)

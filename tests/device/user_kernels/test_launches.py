@@ -45,7 +45,7 @@ def launches(call: Any) -> int:
 
 @pytest.mark.parametrize("fusion", ["on", "off"])
 @pytest.mark.parametrize("schedule", ["cpu", "gpu"])
-def test_random_programs_of_launches_and_array_code_do_what_numpy_does(
+def test_random_launches_and_array_code_agree_with_numpy(
     schedule: str, fusion: str
 ) -> None:
     with cf.config.override(schedule=schedule, fusion=fusion, debug=True):
@@ -95,7 +95,7 @@ def play(draw: random.Random) -> None:
         np.testing.assert_array_equal(other.get(), one)
 
 
-def test_a_launch_in_a_jitted_function_is_replayed_with_the_callers_arrays() -> None:
+def test_a_launch_in_a_jitted_function_takes_the_callers_arrays() -> None:
     def step(np: ModuleType, y: Any, x: Any, c: Any) -> Any:
         smooth(c, x[::2], y[1:4])
         x[0] = y.sum()
@@ -143,7 +143,7 @@ def test_calls_over_rows_are_one_launch() -> None:
     assert plan.kernels[0].kind == "map"
 
 
-def test_a_launch_runs_once_whatever_of_it_was_held_when_its_graph_was_learnt() -> None:
+def test_a_launch_runs_once_whatever_was_held_of_it_before() -> None:
     code = """__kernel void both(__global long *x, __global long *y)
               { const size_t i = get_global_id(0); y[i] = ++x[i] * 2; }"""
     x = cf.zeros(4, "int64")
@@ -175,7 +175,7 @@ def test_explain_shows_a_launch_with_its_reason_and_its_copy() -> None:
     np.testing.assert_array_equal(before.get(), 0.0)
 
 
-def test_a_source_that_does_not_build_leaves_all_arrays_that_were_there() -> None:
+def test_a_source_that_does_not_build_leaves_all_arrays() -> None:
     a, b = cf.arange(5.0), cf.ones(5)
     cf.evaluate(a, b)
     sums = a + b
@@ -200,7 +200,7 @@ def test_a_source_that_does_not_build_leaves_all_arrays_that_were_there() -> Non
         others[1].get()
 
 
-def test_memory_that_cannot_be_had_leaves_all_arrays_that_were_there() -> None:
+def test_memory_that_cannot_be_had_leaves_all_arrays() -> None:
     a = cf.ones(4)
     device = cf.get_device()
     huge = cf.broadcast_to(a[:1], (device.traits.max_alloc_nbytes // 8 + 1,))
@@ -211,7 +211,7 @@ def test_memory_that_cannot_be_had_leaves_all_arrays_that_were_there() -> None:
     np.testing.assert_array_equal(cf.arange(3.0).get(), np.arange(3.0))
 
 
-def test_arrays_of_every_dtype_and_views_of_their_parts_are_pointers_to_them() -> None:
+def test_arrays_of_every_dtype_and_views_are_pointers() -> None:
     code = "__kernel void put(__global {0} *x, const long s) {{ x[get_global_id(0) * s] {1}; }}"
     for name, kind, written in (
         ("bool", "uchar", "= 1"), ("int8", "char", "-= 1"), ("uint16", "ushort", "-= 1"),
@@ -231,7 +231,7 @@ def test_arrays_of_every_dtype_and_views_of_their_parts_are_pointers_to_them() -
     np.testing.assert_array_equal(bits.get().view("i8"), [-1, 0, 0])
 
 
-def test_an_array_that_a_launch_writes_whole_needs_nothing_before() -> None:
+def test_an_array_written_whole_needs_nothing_before() -> None:
     fill = "__kernel void fill(__global long *x, const long c) { x[get_global_id(0)] = c; }"
     x, y = cf.zeros(6, "int64"), cf.zeros((2, 3), "int64").T
     z = cf.zeros(6, "int64")
@@ -246,7 +246,7 @@ def test_an_array_that_a_launch_writes_whole_needs_nothing_before() -> None:
     np.testing.assert_array_equal(x.get(), [5, 5, 1, 5, 5, 5])
 
 
-def test_every_scalar_type_arrives_also_where_calls_differ_in_it() -> None:
+def test_every_scalar_type_arrives_also_where_calls_differ() -> None:
     code = """__kernel void keep(__global double *x, const int b, const char c, const ulong u,
                                  const float h, const float f, const double d, const float2 z)
               { x[0] = b; x[1] = c; x[2] = u; x[3] = h; x[4] = f; x[5] = d; x[6] = z.y; }"""
@@ -266,7 +266,7 @@ def test_every_scalar_type_arrives_also_where_calls_differ_in_it() -> None:
             assert np.signbit(x.get()[0, 5])
 
 
-def test_a_launch_over_a_device_that_is_not_the_current_one_runs_where_its_arrays_are() -> None:
+def test_a_launch_on_another_device_runs_where_its_arrays_are() -> None:
     a = cf.ones(3)
     smooth(1.0, cf.ones(3), a)
     small = cf.stats()["host_evaluations"]
@@ -276,7 +276,7 @@ def test_a_launch_over_a_device_that_is_not_the_current_one_runs_where_its_array
     assert cf.stats()["host_evaluations"] == small, "no launch is calculated on the host"
 
 
-def test_a_plan_that_comes_back_passes_what_has_changed_and_what_has_not() -> None:
+def test_a_plan_that_comes_back_passes_what_has_changed() -> None:
     code = """__kernel void keep(__global double *x, const int b, const char c, const ulong u,
                                  const float h, const float f, const double d, const float2 z)
               { x[0] += b; x[1] = c; x[2] = u; x[3] = h; x[4] = f; x[5] = d; x[6] = z.y; }"""
@@ -295,7 +295,7 @@ def test_a_plan_that_comes_back_passes_what_has_changed_and_what_has_not() -> No
             np.testing.assert_array_equal(scaled.get(), expected * (turn + 1))
 
 
-def test_a_constant_that_another_way_of_launching_has_changed_is_passed_again() -> None:
+def test_a_constant_changed_by_another_launch_is_passed_again() -> None:
     x = cf.asarray(np.arange(40.0))
     seen: list[Any] = []
     with cf.config.override(host_us=0):

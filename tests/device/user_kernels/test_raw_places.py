@@ -30,7 +30,7 @@ def rows(kernel: Any, ours: Any, *more: Any, local: int = 0) -> int:
     return launches(every)
 
 
-def test_calls_keep_the_attributes_and_the_local_variables_of_their_kernel() -> None:
+def test_calls_keep_attributes_and_locals_of_their_kernel() -> None:
     turn = cf.RawKernel("""
         __kernel __attribute__((reqd_work_group_size(4, 1, 1))) void turn(__global int *x)
         {
@@ -98,7 +98,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("code", HIDDEN)
-def test_views_are_copied_and_written_back_where_the_preprocessor_hides_parameters(
+def test_views_are_written_back_where_macros_hide_parameters(
     code: str
 ) -> None:
     body = "x[get_global_id(0)] += y[get_global_id(0)];"

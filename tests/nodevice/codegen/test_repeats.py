@@ -51,7 +51,7 @@ def test_a_long_chain_is_written_once_or_twice() -> None:
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_kernels_that_differ_in_anything_are_not_taken_for_each_other(fuse: bool) -> None:
+def test_kernels_that_differ_in_anything_are_not_confused(fuse: bool) -> None:
     schedule = planned(*alike_and_not(), fuse=fuse)
     assert 1 <= written(schedule) <= len(kernels(schedule))
     x = array(64)

@@ -97,7 +97,7 @@ def test_what_cannot_be_changed_with_certainty_is_not(source: str) -> None:
     assert find(source, "f") is None
 
 
-def test_words_of_the_preprocessor_in_comments_and_strings_are_none() -> None:
+def test_words_in_comments_and_strings_are_no_directives() -> None:
     source = '/* #define f */ __kernel void f(int n) { printf("#define f(\\"", n); } // f()'
     found = find(source, "f")
     assert found is not None

@@ -20,7 +20,7 @@ def calculated(snapshot: Snapshot) -> list[tuple[Node, bool]]:
     return [(snapshot.nodes[number], number in way.copied) for number in way.order]
 
 
-def test_a_view_of_what_is_written_over_comes_before_and_is_copied() -> None:
+def test_a_view_of_what_is_overwritten_is_copied_before() -> None:
     x = call("negative", array(1000))
     first, second = element(x, 3), element(x, 4)
     once = build.update(x, second, 3, ())
@@ -32,13 +32,13 @@ def test_a_view_of_what_is_written_over_comes_before_and_is_copied() -> None:
         [node for node, is_copied in found if is_copied] == [first, second])
 
 
-def test_what_a_view_is_needed_for_before_the_write_is_not_copied() -> None:
+def test_what_a_view_is_needed_for_before_a_write_is_not_copied() -> None:
     x = call("negative", array(1000))
     once = build.update(x, call("exp", element(x, 3)), 3, ())
     assert not any(is_copied for _, is_copied in calculated(take([once])))
 
 
-def test_large_views_are_not_copied_but_what_is_small_of_them_is() -> None:
+def test_large_views_are_not_copied_but_their_small_results() -> None:
     x = call("negative", array(1000))
     most = build.view(x, (998,), 1, (1,))
     once = build.update(x, call("exp", element(x, 3)), 3, ())

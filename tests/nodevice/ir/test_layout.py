@@ -32,7 +32,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(SHAPES)
-def test_contiguous_strides_are_numpys_where_an_extent_is_more_than_one(shape: tuple) -> None:
+def test_contiguous_strides_are_numpys_for_extents_above_one(shape: tuple) -> None:
     expected = [stride // 8 for stride in np.zeros(shape).strides]
     if 0 not in shape:
         for extent, ours, theirs in zip(shape, contiguous_strides(shape), expected, strict=True):

@@ -122,7 +122,7 @@ def in_order_of_time(node: Node) -> list[Node]:
     return chain[::-1]
 
 
-def test_parts_that_lie_anyhow_are_one_write_over_all_between_them() -> None:
+def test_scattered_parts_are_one_write_over_all_between() -> None:
     indices = [31, 2, 3, 29, 5, 11, 7, 13, 37, 17, 19, 23]
     (write,) = in_order_of_time(add_to(array(40, 10), rows(indices)))
     value = write.inputs[1]

@@ -44,7 +44,7 @@ def noted(make: Callable[[], list[Node]]) -> None:
     known_graphs.note(known_graphs.find(roots) or take(roots))
 
 
-def test_what_numpy_computes_is_known_when_it_comes_for_the_third_time() -> None:
+def test_what_numpy_computes_is_known_the_third_time() -> None:
     x, y = array(8), array(8)
     for turn in range(5):
         assert recognised(lambda: step(x, y)) == (turn >= 3)
@@ -53,7 +53,7 @@ def test_what_numpy_computes_is_known_when_it_comes_for_the_third_time() -> None
     assert len(known_graphs.known) == 1
 
 
-def test_a_plan_shares_the_structure_of_what_was_known_before_it() -> None:
+def test_a_plan_shares_the_structure_of_what_was_known() -> None:
     x, y = array(8), array(8)
     for _ in range(3):
         noted(lambda: step(x, y))
@@ -86,7 +86,7 @@ def recognised(make: Callable[[], list[Node]]) -> bool:
     return True
 
 
-def test_the_same_step_on_other_arrays_and_numbers_is_recognised() -> None:
+def test_the_same_step_on_other_arrays_is_recognised() -> None:
     learned(lambda: step(array(12), array(12)))
     assert recognised(lambda: step(array(12), array(12), shift=2.0))
 
@@ -142,7 +142,7 @@ def test_who_else_holds_a_node_decides(depth: int) -> None:
     assert recognised(lambda: roots)  # as the first that was learned
 
 
-def test_what_was_computed_or_exported_meanwhile_is_not_recognised() -> None:
+def test_what_was_computed_meanwhile_is_not_recognised() -> None:
     learned(lambda: step(array(12), array(12)))
     roots = step(array(12), array(12))
     roots[2].inputs[0].computed = True
@@ -185,7 +185,7 @@ def test_the_longest_unmet_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.skipif(loading.load() is None, reason="in plain Python their code is not worth it")
-def test_graphs_of_thousands_of_operations_are_known_and_those_of_many_arrays_are_not() -> None:
+def test_large_graphs_are_known_and_those_of_many_arrays_not() -> None:
     def chain(length: int) -> list[Node]:
         node = array(4)
         for _ in range(length):

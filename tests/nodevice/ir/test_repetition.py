@@ -20,7 +20,7 @@ def slow_period(text: str) -> tuple[int, int] | None:
     return found
 
 
-def test_the_period_of_random_texts_is_what_trying_everything_finds() -> None:
+def test_the_period_of_random_texts_is_that_of_brute_force() -> None:
     rng = np.random.default_rng(5)
     for _ in range(300):
         part = "".join(rng.choice(list("ab"), rng.integers(1, 6)))

@@ -67,7 +67,7 @@ def test_an_error_ends_the_trace() -> None:
     assert active() is None
 
 
-def test_what_depends_on_a_trace_has_no_bytes_and_is_left_out_of_evaluating_all() -> None:
+def test_what_depends_on_a_trace_is_left_out_of_evaluating_all() -> None:
     cell = Storage(array(3))
     traced = Trace("f", None, [cell])
     with tracing(traced):

@@ -121,7 +121,7 @@ def test_a_folder_within_ours_that_others_write_is_not_believed(home: Path) -> N
         assert storage.subfolder("programs") is None
 
 
-def test_whoever_writes_a_folder_above_could_put_another_in_its_place(home: Path) -> None:
+def test_a_writer_of_a_folder_above_could_replace_it(home: Path) -> None:
     home.mkdir()
     home.chmod(0o777)
     refused("home may be written by others")
@@ -173,7 +173,7 @@ def test_another_users_folder_is_not_believed(
     refused(f"{which} belongs to another user .number {ELSE}")
 
 
-def test_what_root_has_is_believed_and_so_is_whoever_has_the_root_folder(
+def test_roots_folders_and_their_owner_are_believed(
     home: Path, owners: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "clfuse").mkdir(parents=True)
@@ -318,7 +318,7 @@ def test_what_is_no_file_of_ours_is_removed_unread(file: Path, put) -> None:
 
 
 @pytest.mark.parametrize("put", SPECIAL)
-def test_what_earned_its_kernels_is_noted_whatever_is_in_the_files_place(home: Path, put) -> None:
+def test_earned_kernels_are_noted_whatever_is_in_that_place(home: Path, put) -> None:
     folder = storage.cache_folder()
     assert folder is not None
     path = folder / warm_start.FILE_NAME
@@ -350,7 +350,7 @@ def test_another_users_file_is_not_believed(file: Path, owners: dict[str, int]) 
     assert storage.read_checked(file, 1 << 20) is None
 
 
-def test_a_cache_that_was_cleared_meanwhile_is_made_again_private(home: Path, umask: None) -> None:
+def test_a_cache_that_was_cleared_is_made_again_private(home: Path, umask: None) -> None:
     import shutil
 
     folder = storage.subfolder("programs")
@@ -369,7 +369,7 @@ def shown() -> str | None:
         return os.environ.get(driver_cache.VARIABLE)
 
 
-def test_pocl_is_given_a_folder_within_ours_and_the_variable_is_put_back(home: Path) -> None:
+def test_pocl_gets_a_folder_in_ours_and_its_variable_back(home: Path) -> None:
     assert shown() == str(home / "clfuse" / "pocl")
     assert driver_cache.VARIABLE not in os.environ
     assert driver_cache.problem_of_build() == ""
@@ -387,7 +387,7 @@ def test_the_users_folder_is_kept_with_its_mode_if_it_is_his(
     assert (place / "templates").exists()
 
 
-def test_a_folder_that_others_write_is_replaced_by_a_temporary_one(
+def test_a_folder_that_others_write_becomes_a_temporary_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "everybodys"
@@ -432,7 +432,7 @@ def test_a_disk_that_runs_no_programs_is_left_for_another(
     assert storage.temporary_folder(1) is None
 
 
-def test_a_full_disk_is_left_for_another_and_nothing_is_built_on_one(
+def test_a_full_disk_is_left_and_nothing_is_built_on_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = driver_cache.ROOM_AT_START - 1

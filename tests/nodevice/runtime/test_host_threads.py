@@ -59,7 +59,7 @@ def test_sorts_in_parts_are_numpys(char, eager_threads):
         np.testing.assert_array_equal(order, np.lexsort(keys))
 
 
-def test_transforms_determinants_and_products_in_parts_are_numpys(eager_threads):
+def test_transforms_determinants_and_products_agree_in_parts(eager_threads):
     signal = values((5, 6, 8), "d")
     signal[~np.isfinite(signal)] = 3
     for name, sizes, axes in [

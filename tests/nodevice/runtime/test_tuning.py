@@ -144,7 +144,7 @@ def test_a_folder_in_its_place_is_ignored_with_one_warning() -> None:
         assert tuning.apply(DEVICE) is DEVICE
 
 
-def test_without_a_folder_there_is_nothing_to_read_and_writing_says_so(
+def test_without_a_folder_nothing_is_read_and_writing_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tuning, "cache_folder", lambda: None)

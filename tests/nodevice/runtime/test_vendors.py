@@ -70,14 +70,14 @@ def test_the_variable_is_put_back_unset_or_as_it_was(machine, monkeypatch):
     assert os.environ[VARIABLE] == str(own)
 
 
-def test_a_runtime_that_the_system_lists_already_is_not_added_again(machine, monkeypatch):
+def test_a_runtime_that_the_system_lists_is_not_added_again(machine, monkeypatch):
     library = add_intel(monkeypatch, machine)
     (machine / "system" / "intel.icd").write_text(f"{library}\n")
     with vendors.loader_environment():
         assert VARIABLE not in os.environ
 
 
-def test_the_users_choice_of_one_icd_file_or_one_library_is_kept(machine, monkeypatch):
+def test_the_users_choice_of_an_icd_file_or_library_is_kept(machine, monkeypatch):
     library = add_intel(monkeypatch, machine)
     monkeypatch.setenv(VARIABLE, str(machine / "system" / "pocl.icd"))
     assert shown() == {"pocl.icd": "libpocl.so.2", "clfuse-libintelocl.icd": str(library)}
@@ -103,7 +103,7 @@ def test_an_nvidia_driver_without_its_icd_is_added(machine, monkeypatch):
         assert VARIABLE not in os.environ
 
 
-def test_the_folder_is_written_once_and_again_when_the_drivers_change(machine, monkeypatch):
+def test_the_folder_is_written_once_and_when_drivers_change(machine, monkeypatch):
     add_intel(monkeypatch, machine)
     shown()
     (first,) = (machine / "cache" / "clfuse").iterdir()
@@ -147,7 +147,7 @@ def test_a_user_without_a_home_has_no_cache_folder(monkeypatch):
         assert storage.cache_folder() is None
 
 
-def test_a_driver_that_does_not_load_is_reported_with_the_linkers_words(machine):
+def test_a_driver_that_does_not_load_has_the_linkers_words(machine):
     broken = machine / "libbroken.so"
     broken.write_bytes(b"not a library")
     (machine / "system" / "pocl.icd").write_text(f"{broken}\n")

@@ -35,7 +35,7 @@ def aligned_stores(text: str) -> int:
     (np.float32, "float4"), (np.float64, "double2"), (np.int8, "char16"), (np.uint16, "ushort8"),
     (np.int64, "long2"),
 ])
-def test_whole_arrays_are_loaded_and_stored_in_vectors_of_sixteen_bytes(dtype, kind) -> None:
+def test_whole_arrays_are_loaded_in_vectors_of_sixteen_bytes(dtype, kind) -> None:
     text = source(call("add", array(1000, dtype=dtype), array(1000, dtype=dtype)))
     assert text.count(f"(*(__global const {kind} *)(") == 2
     assert text.count(f" *(__global {kind} *)(") == 1
@@ -44,7 +44,7 @@ def test_whole_arrays_are_loaded_and_stored_in_vectors_of_sixteen_bytes(dtype, k
 
 
 @pytest.mark.parametrize("offset", range(9))
-def test_a_view_is_loaded_so_where_it_begins_at_a_multiple_of_the_vector(offset: int) -> None:
+def test_a_view_is_loaded_so_at_a_multiple_of_the_vector(offset: int) -> None:
     view = build.view(array(1000, dtype=np.float32), (900,), offset, (1,))
     text = source(call("negative", view))
     assert aligned_loads(text) == (offset % 4 == 0)
@@ -71,7 +71,7 @@ def test_elements_of_several_sizes_are_vectors_of_as_many_lanes() -> None:
     assert "(*(__global const float4 *)(" in text
 
 
-def test_nothing_is_known_where_memory_of_the_hosts_may_be_a_buffer() -> None:
+def test_nothing_is_known_where_host_memory_may_be_a_buffer() -> None:
     text = source(call("negative", array(1000, dtype=np.float32)), ON_A_CPU)
     assert (aligned_loads(text), text.count("vload4"), text.count("vstore4")) == (0, 1, 1)
     assert ON_A_CPU.buffer_alignment == 1

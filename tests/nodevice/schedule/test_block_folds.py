@@ -47,7 +47,7 @@ def passes(found: list[Kernel]) -> list[Kernel]:
 
 @pytest.mark.parametrize("schedule", ["cpu", "gpu"])
 @pytest.mark.parametrize("length", [N, N + 7, 999_983])
-def test_mean_deviation_minimum_and_maximum_read_their_array_once(
+def test_mean_deviation_minimum_and_maximum_read_once(
     length: int, schedule: str
 ) -> None:
     x = array(length)
@@ -59,7 +59,7 @@ def test_mean_deviation_minimum_and_maximum_read_their_array_once(
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
-def test_so_do_folds_of_what_is_computed_from_it_along_the_same_axes(axes: tuple[int, ...]) -> None:
+def test_folds_of_derived_values_along_the_same_axes_read_once(axes: tuple[int, ...]) -> None:
     x = array(*{(0,): (20_000, 50), (1,): (2, 500_000), (0, 1): (1000, 1000)}[axes])
     high = call("maximum", call("multiply", x, x), number(0.5))
     roots = [squares(x, *axes), fold("add", call("absolute", x), *axes), fold("add", high, *axes)]
@@ -68,13 +68,13 @@ def test_so_do_folds_of_what_is_computed_from_it_along_the_same_axes(axes: tuple
     assert moved_nbytes(found) < 1.1 * 8 * N
 
 
-def test_what_is_repeated_along_an_axis_is_not_stored_for_the_sake_of_blocks() -> None:
+def test_what_repeats_along_an_axis_is_not_stored_for_blocks() -> None:
     x = array(20_000, 50)
     found = planned(squares(x, 0), fold("add", call("multiply", x, array(50)), 0))
     assert moved_nbytes(found) < 2.1 * 8 * N
 
 
-def test_folds_along_other_axes_or_of_later_values_keep_their_own_kernel() -> None:
+def test_folds_along_other_axes_keep_their_own_kernel() -> None:
     x = array(20_000, 50)
     along_rows = planned(squares(x, 0), fold("minimum", x, 1))
     assert len(passes(kernels(along_rows))) == 2
@@ -83,7 +83,7 @@ def test_folds_along_other_axes_or_of_later_values_keep_their_own_kernel() -> No
     assert len(passes(kernels(late))) == 2
 
 
-def test_sums_in_half_precision_and_of_complex_numbers_are_not_rounded_in_blocks() -> None:
+def test_half_and_complex_sums_are_not_rounded_in_blocks() -> None:
     for dtype in (np.dtype(np.float16), np.dtype(np.complex64)):
         x = array(N)
         y = call("multiply", x, x)
@@ -112,7 +112,7 @@ def centred(u: Node) -> Node:
     )
 
 
-def test_means_of_rows_wait_for_those_of_the_columns_to_share_a_pass_with_what_reads_both() -> None:
+def test_row_means_wait_for_column_means_to_share_a_pass() -> None:
     found = planned(centred(array(4000, 4000)))
     assert len(passes(kernels(found))) == 2
     assert moved_nbytes(found) < 3.1 * 8 * 4000**2

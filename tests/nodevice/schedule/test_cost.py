@@ -52,7 +52,7 @@ def neighbours(value: Node, reads: int) -> Node:
 @pytest.mark.parametrize(
     ("operations", "reads", "count"), [(12, 2, 1), (20, 2, 1), (5, 5, 1), (20, 5, 2), (4, 30, 2)]
 )
-def test_what_neighbours_read_is_stored_when_computing_it_for_each_costs_more(
+def test_what_neighbours_read_is_stored_where_that_is_cheaper(
     operations: int, reads: int, count: int, size: int
 ) -> None:
     schedule = planned(neighbours(polynomial(array(size), operations), reads))
@@ -174,7 +174,7 @@ def evaluated(root: Node) -> Schedule:
     return schedule
 
 
-def test_a_cheap_value_that_somebody_holds_is_never_stored_until_it_is_asked_for() -> None:
+def test_a_cheap_held_value_is_stored_only_when_asked_for() -> None:
     y = call("multiply", array(N), number(2.0))
     for _ in range(5):
         assert moved_nbytes(evaluated(call("add", y, number(1.0)))) == 16 * N
@@ -183,7 +183,7 @@ def test_a_cheap_value_that_somebody_holds_is_never_stored_until_it_is_asked_for
     assert y.buffer is not None
 
 
-def test_a_costly_value_that_somebody_holds_is_stored_when_it_is_computed_again() -> None:
+def test_a_costly_held_value_is_stored_when_computed_again() -> None:
     y = call("sin", call("exp", array(N)))
     moved = [moved_nbytes(evaluated(call("add", y, number(1.0)))) for _ in range(4)]
     assert moved == [16 * N, 24 * N, 16 * N, 16 * N]
@@ -196,7 +196,7 @@ def test_a_dead_value_is_never_stored() -> None:
         assert moved_nbytes(schedule) == 16 * N
 
 
-def test_looking_at_every_value_of_a_held_chain_takes_operations_in_proportion() -> None:
+def test_looking_at_a_held_chain_takes_proportional_operations() -> None:
     """Each step reads the one before twice; what is printed is one operation behind it."""
     values = [array(N)]
     operations = []
@@ -227,7 +227,7 @@ def test_what_two_kernels_read_is_stored_if_it_is_dear() -> None:
     assert any(cut.nbytes == 8 * N for cut in schedule.cuts)
 
 
-def test_many_values_that_only_a_later_kernel_reads_do_not_make_it_longer_than_allowed() -> None:
+def test_values_for_a_later_kernel_do_not_make_one_too_long() -> None:
     total = build.reduce("add", array(N), (0,), FLOAT64)
     value = total
     for _ in range(40):
@@ -242,7 +242,7 @@ def test_many_values_that_only_a_later_kernel_reads_do_not_make_it_longer_than_a
     assert longest <= TRAITS.max_steps + cost.MAX_MOVED
 
 
-def test_overlapping_views_that_a_later_kernel_reads_are_stored_as_what_they_are_views_of() -> None:
+def test_overlapping_views_for_a_later_kernel_store_their_base() -> None:
     grid = call("exp", call("add", array(N), array(N)))
     total = build.reduce("add", array(N), (0,), FLOAT64)
     shifted = [build.view(grid, (N - 4,), start, (1,)) for start in range(3)]

@@ -33,7 +33,7 @@ def made_by(left: Node, right: Node) -> Product | Transform | None:
     return step.maker
 
 
-def test_large_products_are_the_librarys_and_small_ones_our_kernels() -> None:
+def test_large_products_are_the_librarys_small_ones_ours() -> None:
     made = made_by(array(N, N), array(N, 2 * N))
     assert isinstance(made, Product)
     left, right = made.left.value, made.right.value
@@ -64,7 +64,7 @@ def test_other_views_are_read_by_our_kernel(strides: tuple[int, int], why: str) 
     assert made_by(build.view(whole, (N, N), offset, strides), array(N, N)) is None, why
 
 
-def test_a_batch_is_one_call_where_its_matrices_are_evenly_spaced() -> None:
+def test_a_batch_of_evenly_spaced_matrices_is_one_call() -> None:
     even = made_by(array(2, 3, N, N), array(N, N))
     assert isinstance(even, Product)
     assert (even.batch, even.left.step, even.right.step) == (6, N * N, 0)

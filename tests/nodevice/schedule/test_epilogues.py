@@ -28,7 +28,7 @@ def activated(made: Node) -> Node:
     return call("maximum", scaled, number(0.0))
 
 
-def test_a_gpu_computes_scale_bias_and_activation_before_it_stores() -> None:
+def test_a_gpu_computes_scale_bias_and_activation_at_the_store() -> None:
     schedule = planned(activated(product()), traits=GPU)
     (launch,) = schedule.launches
     assert isinstance(launch, LibraryCall)

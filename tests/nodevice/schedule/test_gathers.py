@@ -96,7 +96,7 @@ def test_rows_are_loaded_in_vectors() -> None:
     assert next(item for item in kernel.body if isinstance(item, Load)).access.strides[1] == 0
 
 
-def test_strided_rows_of_a_gather_are_not_packed_for_their_many_reads() -> None:
+def test_strided_rows_of_a_gather_are_not_packed() -> None:
     points, start = array(3000), array(500, 1, dtype=np.int32)
     chosen = build.gather(points, start, (500, 900), 0, (0, 3))
     schedule = planned(call("multiply", chosen, array(500, 900)))
@@ -121,7 +121,7 @@ def test_results_are_not_written_where_a_gather_still_reads() -> None:
     assert taken != schedule.values[positions_of(kernel)[0].value].buffer  # but that of `y`
 
 
-def test_an_update_whose_value_is_gathered_from_its_old_contents_is_not_in_place() -> None:
+def test_an_update_gathered_from_its_old_self_is_not_in_place() -> None:
     x, index = array(N), array(10, dtype=np.int32)
     changed = build.update(x, gather(x, index), 5, (1,))
     del x
@@ -130,7 +130,7 @@ def test_an_update_whose_value_is_gathered_from_its_old_contents_is_not_in_place
     assert schedule.values[writer.stores[0].value].slot not in schedule.reuses
 
 
-def test_an_update_in_place_comes_after_the_gather_of_the_old_contents() -> None:
+def test_an_update_in_place_follows_the_gather_of_the_old() -> None:
     x, index, value = array(N), array(N, dtype=np.int32), array(10)
     before = gather(x, index)
     changed = build.update(x, value, 5, (1,))
@@ -156,7 +156,7 @@ def test_a_gather_after_an_update_reads_what_was_written() -> None:
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["dead", "held"])
-def test_a_scatter_is_in_place_where_the_old_contents_are_needed_no_more(held: bool) -> None:
+def test_a_scatter_is_in_place_where_the_old_is_not_needed(held: bool) -> None:
     x, index, value = array(N), array(10, dtype=np.int32), array(10)
     old = [x] if held else []
     changed = scatter(x, index, value)
@@ -169,7 +169,7 @@ def test_a_scatter_is_in_place_where_the_old_contents_are_needed_no_more(held: b
     assert len(old) == held
 
 
-def test_of_two_scatters_into_one_array_only_the_last_is_in_place() -> None:
+def test_of_two_scatters_into_one_array_the_last_is_in_place() -> None:
     x, index, value = array(N), array(10, dtype=np.int32), array(10)
     other = call("negative", value)
     changed = [scatter(x, index, value), scatter(x, index, other), gather(x, index)]
@@ -180,7 +180,7 @@ def test_of_two_scatters_into_one_array_only_the_last_is_in_place() -> None:
     assert reused == [False, True]
 
 
-def test_a_scalar_that_is_scattered_is_handed_over_and_not_stored() -> None:
+def test_a_scattered_scalar_is_passed_and_not_stored() -> None:
     x, index = array(N), array(10, dtype=np.int32)
     schedule = planned(scatter(x, index, number(5.0)))
     (launch,) = schedule.launches

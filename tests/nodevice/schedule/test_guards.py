@@ -75,7 +75,7 @@ def of_its_own_size() -> tuple[int, list[Node]]:
     both_read_one, one_reads_what_the_other_stores, the_narrow_one_first, an_update_of_itself,
     of_its_own_size, differences_along_and_down,
 ])
-def test_ranges_that_overlap_are_one_kernel_with_a_body_for_each_part(
+def test_overlapping_ranges_are_one_kernel_with_a_body_a_part(
     program: Callable[[], tuple[int, list[Node]]],
 ) -> None:
     arrays, nodes = program()
@@ -120,7 +120,7 @@ def test_what_is_folded_is_written_by_the_kernel_that_folds() -> None:
     assert moved_nbytes(schedule) == pytest.approx(2 * NBYTES, rel=0.03)
 
 
-def test_what_is_read_when_a_row_is_folded_is_counted_once_a_row() -> None:
+def test_what_a_row_fold_reads_is_counted_once_a_row() -> None:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     c = call("negative", build.view(a, (ROWS, COLUMNS - 2), 1, (COLUMNS, 1)))
     rows = build.reduce("add", call("multiply", a, b), (1,), FLOAT64)
@@ -162,7 +162,7 @@ def test_a_part_of_what_a_kernel_writes_is_folded_by_it() -> None:
     assert moved_nbytes(schedule) == pytest.approx(3 * NBYTES, rel=0.03)
 
 
-def test_two_folds_over_unequal_ranges_read_what_they_share_once() -> None:
+def test_two_folds_over_unequal_ranges_read_shared_data_once() -> None:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     schedule = planned(total(call("multiply", a, b)), total(inner(a)))
     first, *_ = kernels(schedule)
@@ -171,7 +171,7 @@ def test_two_folds_over_unequal_ranges_read_what_they_share_once() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_results_for_some_rows_or_columns_are_folded_by_what_ranges_over_all(axis: int) -> None:
+def test_results_of_some_rows_or_columns_are_folded_with_all(axis: int) -> None:
     a = array(ROWS, COLUMNS)
     twice = call("add", a, a)
     schedule = planned(twice, build.reduce("add", inner(twice), (axis,), FLOAT64))
@@ -182,7 +182,7 @@ def test_results_for_some_rows_or_columns_are_folded_by_what_ranges_over_all(axi
 
 
 @pytest.mark.parametrize("name", ["add", "multiply"])
-def test_scans_down_columns_are_one_kernel_with_what_writes_a_part(name: str) -> None:
+def test_scans_down_columns_join_what_writes_a_part(name: str) -> None:
     a, b = array(ROWS, COLUMNS), array(ROWS, COLUMNS)
     inside = written(b, neighbours(a))
     schedule = planned(inside, build.scan(name, inside, 0, FLOAT64))
@@ -336,7 +336,7 @@ def test_where_that_saves_nothing_or_is_not_safe_they_are_two(
     (rows_that_go_on_in_the_next_ones, "run into the next rows"),
     (columns_of_what_is_stored_turned, "another array in the order of its columns"),
 ])
-def test_the_plan_says_why_two_kernels_that_read_the_same_are_two(
+def test_the_plan_says_why_two_kernels_of_one_input_are_two(
     program: Callable[[], list[Node]], reason: str
 ) -> None:
     cuts = planned(*program()).cuts

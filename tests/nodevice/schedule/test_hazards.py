@@ -79,7 +79,7 @@ def test_launches_in_a_wrong_order_are_found(
         verify(schedule)
 
 
-def test_elements_that_one_kernel_reads_and_writes_in_no_order_are_found() -> None:
+def test_elements_read_and_written_in_no_order_are_found() -> None:
     schedule = planned(shifted_add(N))
     in_the_bytes_of_its_input(schedule)
     schedule.launches = kernels(schedule)[-1:]
@@ -96,7 +96,7 @@ def test_a_part_that_nobody_wrote_is_found() -> None:
 
 
 @pytest.mark.parametrize(("start", "is_right"), [(300, True), (299, False)])
-def test_what_an_update_in_place_leaves_alone_may_be_read_after_it(
+def test_what_an_update_in_place_leaves_alone_may_be_read_later(
     start: int, is_right: bool
 ) -> None:
     x = array(N)
@@ -116,7 +116,7 @@ def test_what_an_update_in_place_leaves_alone_may_be_read_after_it(
 
 
 @pytest.mark.parametrize("size", [N, LARGE])
-def test_parts_of_an_array_that_are_updated_in_place_box_by_box_are_no_hazard(size: int) -> None:
+def test_parts_updated_in_place_box_by_box_are_no_hazard(size: int) -> None:
     other = joined_apart(size)
     x = array(*other.shape)
     schedule = planned(build.update(x, call("add", x, other), 0, (1,)))
@@ -125,7 +125,7 @@ def test_parts_of_an_array_that_are_updated_in_place_box_by_box_are_no_hazard(si
 
 
 @pytest.mark.parametrize("size", [N, LARGE])
-def test_an_array_that_is_rolled_in_place_is_one_kernel_and_no_hazard(size: int) -> None:
+def test_an_array_rolled_in_place_is_one_kernel_and_no_hazard(size: int) -> None:
     x = array(size)
     rolled = build.view(roll(x, 1, 0), (size - 1,), 1, (1,))
     schedule = planned(build.update(x, call("add", build.view(x, (size - 1,), 1, (1,)), rolled), 1,

@@ -110,7 +110,7 @@ def test_results_that_lie_far_away_count_too() -> None:
     assert needs_wide_index(kernel, CPU)
 
 
-def test_sorts_whose_places_or_counters_do_not_fit_are_the_hosts() -> None:
+def test_sorts_whose_indices_do_not_fit_are_the_hosts() -> None:
     def by_passes(root: Node, traits: DeviceTraits = H100) -> bool:
         launches = planned(root, traits=traits).launches
         assert {type(launch) for launch in launches} in ({SortPass}, {LibraryCall})

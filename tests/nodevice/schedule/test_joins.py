@@ -105,13 +105,13 @@ def test_other_shifts_and_sizes_have_the_same_text() -> None:
     assert source(300, 400, 1) == source(500, 700, 11)
 
 
-def test_sums_of_a_concatenation_of_expressions_store_it_by_one_kernel() -> None:
+def test_sums_of_a_concatenation_store_it_by_one_kernel() -> None:
     x = fresh(array(N, N))
     schedule = planned(node_of(cf.concatenate([x, 2 * x, x[:3]]).sum(1)))
     assert [kernel.kind.name for kernel in kernels(schedule)] == ["map", "reduce"]
 
 
-def test_seams_across_the_columns_that_a_sum_walks_down_are_stored_first_on_a_cpu() -> None:
+def test_seams_across_summed_columns_are_stored_first_on_a_cpu() -> None:
     x = fresh(array(N, N))
     total = node_of((cf.roll(x, 1, 1) * x).sum(0))
     assert [kernel.kind.name for kernel in kernels(planned(total))] == ["map", "reduce"]
@@ -119,7 +119,7 @@ def test_seams_across_the_columns_that_a_sum_walks_down_are_stored_first_on_a_cp
     assert kernel.reduced == 1
 
 
-def test_a_value_is_not_stored_for_a_kernel_that_loads_what_it_is_made_of() -> None:
+def test_a_value_is_not_stored_for_who_loads_its_inputs() -> None:
     cells = fresh(array(100, 100, dtype=np.int32))
     schedule = planned(node_of(life(life(cells))))
     assert len(kernels(schedule)) == 2

@@ -55,7 +55,7 @@ def test_a_shift_of_few_elements_onto_themselves_copies_those(size: int) -> None
 
 
 @SIZES
-def test_what_is_read_elsewhere_is_read_from_the_array_whenever_it_is(size: int) -> None:
+def test_what_is_read_elsewhere_is_read_from_the_array_late(size: int) -> None:
     x = array(size)
     early = part(x, 50, 10)
     for step in range(4):
@@ -68,7 +68,7 @@ def test_what_is_read_elsewhere_is_read_from_the_array_whenever_it_is(size: int)
     assert moved_nbytes(schedule) == 4 * (9 + 3) * 8 + 160
 
 
-def test_an_element_that_a_later_write_covers_is_copied_before_that_one() -> None:
+def test_an_element_that_a_write_covers_is_copied_before_it() -> None:
     x = array(8000)
     early = element(x, 5)
     once = build.update(x, call("negative", element(x, 1)), 0, ())
@@ -84,7 +84,7 @@ def test_an_element_that_a_later_write_covers_is_copied_before_that_one() -> Non
     assert first.stores[0].value != second.stores[0].value
 
 
-def test_many_elements_that_are_read_as_they_were_are_copied_with_their_array() -> None:
+def test_many_elements_read_as_they_were_copy_their_array() -> None:
     x = array(8000)
     early = part(x, 0, 4000)
     x = build.update(x, part(x, 4000, 2000), 1000, (1,))
@@ -93,7 +93,7 @@ def test_many_elements_that_are_read_as_they_were_are_copied_with_their_array() 
     assert any("outside of" in cut.what for cut in schedule.cuts)
 
 
-def test_what_another_array_is_filled_from_is_not_written_to_before() -> None:
+def test_what_another_array_is_filled_from_is_not_overwritten() -> None:
     x = array(8000)
     total = build.reduce("add", array(100), (0,), FLOAT64)
     later = build.update(call("negative", x), total, 5, ())

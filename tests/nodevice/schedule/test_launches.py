@@ -65,7 +65,7 @@ def test_what_is_pending_and_reads_the_old_array_comes_first() -> None:
     assert len(schedule.reuses) == 1, "and then the array is written where it lies"
 
 
-def test_a_result_that_is_asked_for_later_still_sees_the_old_array() -> None:
+def test_a_result_asked_for_later_still_sees_the_old_array() -> None:
     a = stored(10)
     before = fresh(call("negative", value_of(a)))
     launched((a, "rw"))
@@ -87,7 +87,7 @@ def test_old_contents_that_nobody_needs_are_not_copied() -> None:
     assert names(planned(value_of(part))) == ["Copy", "UserLaunch"]
 
 
-def test_producers_are_stored_first_and_fused_and_consumers_come_after() -> None:
+def test_producers_are_fused_before_and_consumers_after() -> None:
     a, b = stored(10), stored(10)
     inner = fresh(call("add", call("negative", value_of(a)), number(1)))
     launched((inner, "r"), (b, "rw"))
@@ -103,7 +103,7 @@ def test_a_launch_that_nobody_observes_does_not_run() -> None:
     assert names(planned(call("negative", value_of(a)))) == ["Kernel"]
 
 
-def test_all_arrays_of_a_launch_that_are_held_are_kept_and_the_others_are_scratch() -> None:
+def test_held_arrays_of_a_launch_are_kept_the_others_scratch() -> None:
     a, b, c = stored(10), stored(10), stored(10)
     launched((a, "rw"), (b, "rw"), (c, "rw"))
     wanted = value_of(a)
@@ -117,7 +117,7 @@ def test_all_arrays_of_a_launch_that_are_held_are_kept_and_the_others_are_scratc
     assert len({schedule.values[value].slot for value in launch.buffers}) == 3
 
 
-def test_two_arrays_that_hold_one_value_do_not_share_what_is_written() -> None:
+def test_two_arrays_of_one_value_do_not_share_a_write() -> None:
     a = stored(10)
     b = wrap_node(value_of(a))
     launched((a, "rw"), (b, "r"))
@@ -238,7 +238,7 @@ def test_views_of_other_item_sizes_overlap_by_their_bytes() -> None:
         ("get_work_dim()", [1, 1, 1]),
     ],
 )
-def test_kernels_that_would_see_the_number_of_the_call_are_not_joined(
+def test_kernels_that_see_the_number_of_the_call_are_not_joined(
     text: str, rounds: list[int]
 ) -> None:
     a = stored(10, 4)
@@ -264,7 +264,7 @@ def test_what_somebody_has_read_between_two_calls_stays() -> None:
     assert rounds_of(value_of(a)) == [2]
 
 
-def test_calls_that_differ_in_more_than_places_are_launches_of_their_own() -> None:
+def test_calls_that_differ_in_more_than_places_stay_apart() -> None:
     a, b = stored(10, 4), stored(10, 4)
     first, second = view(a, (4,), 0, (1,)), view(a, (4,), 4, (1,))
     launched((first, "rw"))
@@ -331,7 +331,7 @@ def test_wrong_arguments_are_errors_at_the_call() -> None:
     assert rounds_of(value_of(a)) == [1]
 
 
-def test_writes_to_parts_around_a_launch_are_still_rolled_into_one() -> None:
+def test_writes_around_a_launch_are_still_rolled_into_one() -> None:
     a = stored(40, 4)
     for row in range(40):
         part = build.view(value_of(a), (4,), 4 * row, (1,))

@@ -29,7 +29,7 @@ from tests.support.recording import (
 N = 1_000_000
 
 
-def test_a_chain_of_operations_is_one_kernel_that_moves_inputs_and_output_only() -> None:
+def test_a_chain_is_one_kernel_that_moves_inputs_and_output() -> None:
     b, c = array(N), array(N)
     schedule = planned(call("add", b, call("multiply", c, number(3.0))))
     assert len(schedule.launches) == 1
@@ -107,7 +107,7 @@ def test_sources_read_no_memory() -> None:
     assert moved_nbytes(schedule) == 8 * N
 
 
-def test_a_large_sum_is_two_kernels_and_stores_no_temporary_array() -> None:
+def test_a_large_sum_is_two_kernels_without_a_temporary() -> None:
     x = array(N)
     centred = call("subtract", x, number(0.5))
     schedule = planned(build.reduce("add", call("multiply", centred, centred), (0,), FLOAT64))
@@ -167,7 +167,7 @@ def test_shifted_reads_are_the_same_bytes() -> None:
     assert moved_nbytes(schedule) == 2 * 8 * (N - 2)
 
 
-def test_what_follows_a_sum_element_by_element_runs_in_its_kernel() -> None:
+def test_what_follows_a_sum_by_element_runs_in_its_kernel() -> None:
     x = array(1000, 1000)
     mean = call("divide", build.reduce("add", x, (1,), FLOAT64), number(1000.0))
     assert len(kernels(planned(call("sqrt", mean)))) == 1
@@ -190,13 +190,13 @@ def variance(x: Node) -> Node:
     return call("divide", build.reduce("add", square, (len(x.shape) - 1,), FLOAT64), length)
 
 
-def test_variances_of_few_long_rows_read_them_twice_and_store_no_deviations() -> None:
+def test_variances_of_few_long_rows_read_twice_without_stores() -> None:
     schedule = planned(variance(array(2, 500_000)))
     assert len(kernels(schedule)) == 4
     assert moved_nbytes(schedule) < 2.1 * 8 * N
 
 
-def test_variances_of_many_rows_are_one_kernel_that_reads_its_array_once() -> None:
+def test_variances_of_many_rows_are_one_kernel_that_reads_once() -> None:
     schedule = planned(variance(array(1000, 1000)))
     (kernel,) = kernels(schedule)
     assert [len(phase.accumulators) for phase in kernel.phases] == [1, 1]
@@ -212,7 +212,7 @@ def test_softmax_is_one_kernel_whose_powers_lie_in_the_result() -> None:
     assert len(schedule.slots) == 1
 
 
-def test_softmax_along_columns_is_one_kernel_where_there_are_strips_enough() -> None:
+def test_softmax_along_columns_is_one_kernel_with_enough_strips() -> None:
     def columns(x: Node) -> Node:
         turned = build.view(x, x.shape[::-1], 0, (1, x.shape[1]))
         return softmax(turned)
@@ -259,7 +259,7 @@ def test_phases_overwrite_a_dead_array_but_not_one_that_is_held() -> None:
     assert len(planned(softmax(x), build.view(x, (3,), 0, (1,))).slots) > 1
 
 
-def test_an_expensive_value_for_a_later_kernel_is_stored_and_says_why() -> None:
+def test_a_costly_value_for_a_later_kernel_is_stored_and_why() -> None:
     x = array(1000, 1000)
     powers = call("exp", call("sin", x))
     total = build.reduce("add", powers, (1,), FLOAT64)
@@ -267,7 +267,7 @@ def test_an_expensive_value_for_a_later_kernel_is_stored_and_says_why() -> None:
     assert any("later kernel" in cut.reason and "exp" in cut.what for cut in schedule.cuts)
 
 
-def test_only_large_kernels_that_wait_for_memory_store_past_the_caches() -> None:
+def test_only_large_memory_bound_kernels_store_past_the_caches() -> None:
     def streams(size: int, *names: str) -> bool:
         value = array(size)
         for name in names:
@@ -363,7 +363,7 @@ def test_the_gpu_schedule_has_work_groups() -> None:
     assert all(kernel.work_group == 256 for kernel in kernels(schedule))
 
 
-def test_kernels_that_mostly_wait_for_several_arrays_take_the_vectors_of_such() -> None:
+def test_memory_bound_kernels_of_many_arrays_take_their_vectors() -> None:
     traits = DeviceTraits(vector_bytes=64, light_vector_bytes=32, work_items=64)
     x, y = array(N), array(N)
     cells = build.iota(N)
@@ -380,7 +380,7 @@ def test_kernels_that_mostly_wait_for_several_arrays_take_the_vectors_of_such() 
     assert kernels(planned(widths["two arrays"][0], traits=without))[0].width == 8
 
 
-def test_a_value_computed_before_and_still_held_is_stored_the_second_time() -> None:
+def test_a_held_value_computed_before_is_stored_the_second_time() -> None:
     x = array(N)
     held = call("exp", x)
     held.computed = True
@@ -412,7 +412,7 @@ def test_repeated_elements_are_read_in_place() -> None:
     assert len(schedule.launches) == 1
 
 
-def test_a_repeated_array_that_a_sum_reads_too_goes_through_memory() -> None:
+def test_a_repeated_array_that_a_sum_reads_goes_through_memory() -> None:
     doubled = call("multiply", repeat(array(1000), 2), number(2.0))
     schedule = planned(doubled, build.reduce("add", doubled, (0,), FLOAT64))
     assert 8 * 2000 in schedule.slots
@@ -432,7 +432,7 @@ def test_few_columns_are_read_once_as_whole_rows_in_pieces() -> None:
     assert 0 < moved_nbytes(schedule) - 8 * 8 * N < 10 * 64 * 64 * 8
 
 
-def test_narrow_rows_are_folded_side_by_side_and_the_rest_beside_them() -> None:
+def test_narrow_rows_are_folded_side_by_side_with_the_rest() -> None:
     wide, rest, second = folded(array(1_000_001, 3), 0)
     assert wide.extents == (3 * 16, 62_500)
     assert rest.extents == (3, 1)
@@ -443,7 +443,7 @@ def test_narrow_rows_are_folded_side_by_side_and_the_rest_beside_them() -> None:
     assert len(folded(array(500, 3), 0)) == 1
 
 
-def test_what_one_work_item_folds_is_no_launch_of_its_own_on_a_cpu() -> None:
+def test_what_one_work_item_folds_is_no_own_launch_on_a_cpu() -> None:
     for shape, axis, follows in (
         ((1 << 22,), 0, [False, True]),
         ((4, 1 << 20), 1, [False, True]),
@@ -467,7 +467,7 @@ def test_what_one_work_item_folds_is_no_launch_of_its_own_on_a_cpu() -> None:
     assert [kernel.follows for kernel in kernels(schedule)] == [False, False]
 
 
-def test_sums_of_more_than_the_caches_hold_take_narrower_vectors_where_a_device_asks_for_it():
+def test_sums_beyond_the_caches_take_narrow_vectors_if_asked_to():
     traits = replace(TRAITS, light_vector_bytes=32)
 
     def width(count: int) -> int:
@@ -486,7 +486,7 @@ def test_sums_of_more_than_the_caches_hold_take_narrower_vectors_where_a_device_
     assert kernels(planned(product, traits=traits))[0].width == 8  # the vector stays in the caches
 
 
-def test_many_columns_are_one_kernel_down_strips_of_whole_cache_lines() -> None:
+def test_many_columns_are_one_kernel_down_strips_of_cache_lines() -> None:
     (kernel,) = folded(array(100, 100_000), 0)
     assert kernel.strips >= 8
     assert kernel.strips <= kernel.held
@@ -494,7 +494,7 @@ def test_many_columns_are_one_kernel_down_strips_of_whole_cache_lines() -> None:
     assert kernel.chunks == 1
 
 
-def test_row_and_column_products_of_a_square_matrix_are_read_in_their_own_directions() -> None:
+def test_row_and_column_products_are_read_in_their_directions() -> None:
     a, x, y = array(1000, 1000), array(1000), array(1000)
     turned = build.view(a, a.shape, 0, (1, 1000))
     products = [

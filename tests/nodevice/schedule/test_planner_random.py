@@ -36,14 +36,14 @@ def test_counting_random_points_reads_nothing():
     assert [cut.what for cut in schedule.cuts] == ["add of pieces"]
 
 
-def test_the_next_draw_has_the_same_structure_whatever_its_position_is():
+def test_the_next_draw_has_the_same_structure_at_any_position():
     one, other = take([inside()]), take([inside()])
     assert one.same_structure(other)
     GENERATOR.state = {"bit_generator": "Philox4x32", "state": {"key": 5, "position": 5}}
     assert one.same_structure(take([inside()]))  # key and position equal: still two constants
 
 
-def test_a_draw_read_by_two_kernels_is_stored_because_making_it_again_costs_more():
+def test_a_draw_read_by_two_kernels_is_stored_for_its_cost():
     x = uniform(COUNT)
     mean = call("divide", build.reduce("add", x, (0,), FLOAT64), number(COUNT))
     schedule = planned(call("subtract", x, mean))
@@ -54,7 +54,7 @@ def test_a_draw_read_by_two_kernels_is_stored_because_making_it_again_costs_more
     assert moved_nbytes(planned(uniform(COUNT))) == COUNT * 8
 
 
-def test_a_row_of_random_numbers_beside_a_column_is_stored_and_not_made_for_every_pair():
+def test_a_random_row_beside_a_column_is_stored_not_repeated():
     row, column = uniform(1, 1000), uniform(1000, 1)
     pairs = call("multiply", row, column)
     schedule = planned(build.reduce("maximum", pairs, (0, 1), FLOAT64))

@@ -27,13 +27,13 @@ def moved(points: Node, by: list[Node]) -> Node:
     return points
 
 
-def test_columns_that_are_incremented_one_after_the_other_are_one_kernel() -> None:
+def test_columns_incremented_one_by_one_are_one_kernel() -> None:
     schedule = planned(moved(array(N, 3), [array(N) for _ in range(3)]))
     (kernel,) = kernels(schedule)
     assert len(kernel.stores) == 3
 
 
-def test_velocities_and_the_positions_that_follow_them_are_one_kernel() -> None:
+def test_velocities_and_their_positions_are_one_kernel() -> None:
     positions, velocities, forces = [array(N, 3) for _ in range(3)]
     for index in range(3):
         step = call("multiply", column(forces, index), number(0.1))

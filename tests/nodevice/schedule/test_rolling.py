@@ -49,7 +49,7 @@ ROWS = {
 }
 
 
-def test_elements_of_writes_that_have_no_room_beside_each_other_are_not_looked_at(
+def test_elements_of_writes_that_cannot_be_adjacent_are_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[int] = []
@@ -105,7 +105,7 @@ def test_columns_parts_of_rows_and_elements_are_one_kernel_each() -> None:
         assert moved_nbytes(schedule) == 2 * 8 * elements
 
 
-def test_a_loop_of_several_statements_over_two_arrays_is_one_kernel() -> None:
+def test_a_loop_of_statements_over_two_arrays_is_one_kernel() -> None:
     a, c, x = array(50, 4), array(50, 4), array(50, 8)
     for index in range(50):
         here = row(4, index)
@@ -152,7 +152,7 @@ def test_rows_that_need_the_row_before_have_few_of_them_at_hand() -> None:
     assert [len(kernel.stores) for kernel in kernels(planned(a))] == [3, 3, 3, 3]
 
 
-def test_a_row_that_needs_the_row_after_reads_what_was_there_before() -> None:
+def test_a_row_that_needs_the_next_row_reads_its_old_values() -> None:
     a = array(12, 3)
     for index in range(11):
         a = write(a, row(3, index), call("add", read(a, row(3, index + 1)), number(1.0)))

@@ -93,7 +93,7 @@ def test_a_result_takes_over_an_input_that_dies() -> None:
     assert list(schedule.reuses) == list(range(len(schedule.slots))) == [0]
 
 
-def test_reshapes_of_what_a_reduction_carries_broadcast_like_others() -> None:
+def test_reshapes_of_a_folds_carry_broadcast_like_others() -> None:
     total = build.reduce("add", array(3, 24), (0,), FLOAT64)
     for carried in (total, cumsum(array(24))):
         shown = build.reshape(carried, (2, 12))

@@ -35,7 +35,7 @@ def test_a_sort_is_three_launches_for_four_bits(char: str, digits: int) -> None:
     assert stages == ["encode", *["count", "scan", "scatter"] * digits, "decode"]
 
 
-def test_what_is_sorted_may_be_an_expression_and_what_follows_fuses() -> None:
+def test_what_is_sorted_may_be_computed_and_what_follows_fuses() -> None:
     made = call("multiply", array(N), number(2.0))
     root = call("add", sorted_(made), number(1.0))
     del made
@@ -65,7 +65,7 @@ def stages_of(root: Node, **traits: object) -> list[str]:
     return [launch.stage if isinstance(launch, SortPass) else "host" for launch in launches]
 
 
-def test_cpus_sort_by_digits_of_eight_bits_what_numpy_takes_longer_for() -> None:
+def test_cpus_sort_by_eight_bit_digits_where_numpy_is_slower() -> None:
     four = ["encode", *["count", "scan", "scatter"] * 4, "decode"]
     assert stages_of(places_of(array(N, dtype="f4"))) == four
     assert stages_of(sorted_(array(N, dtype="i4"), kind="stable")) == four

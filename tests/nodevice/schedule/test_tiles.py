@@ -74,7 +74,7 @@ def rendered(node: Node, **traits: int) -> str:
     return render(kernel, TRAITS, lambda value: value).source
 
 
-def test_loads_across_the_rows_are_vectors_of_columns_that_are_turned() -> None:
+def test_loads_across_rows_are_column_vectors_that_are_turned() -> None:
     (kernel,) = kernels(planned(added(array(COLUMNS, ROWS))))
     assert (kernel.block, kernel.tile_rows) == (4, 32)
     assert [load.turned for load in kernel.body[:2]] == [True, False]
@@ -85,7 +85,7 @@ def test_loads_across_the_rows_are_vectors_of_columns_that_are_turned() -> None:
     assert single.block == 8
 
 
-def test_no_blocks_where_rows_lie_astride_of_lines_or_elements_have_two_parts() -> None:
+def test_no_blocks_with_unaligned_rows_or_two_part_elements() -> None:
     assert "double4" not in rendered(added(array(COLUMNS + 1, ROWS)))
     for dtype, lanes in ((np.float64, 0), (np.float32, 8), (np.uint8, 16)):
         node = call("multiply", *[
@@ -96,7 +96,7 @@ def test_no_blocks_where_rows_lie_astride_of_lines_or_elements_have_two_parts() 
     assert (kernel.block, kernel.tile_rows) == (0, 128)
 
 
-def test_vectors_are_taken_whole_where_the_device_would_take_them_apart() -> None:
+def test_vectors_are_whole_where_the_device_would_split_them() -> None:
     (kernel,) = kernels(planned(call("add", array(10_000), array(10_000))))
     parts, whole = (
         render(kernel, replace(TRAITS, whole_vectors=whole), lambda value: value).source
@@ -108,7 +108,7 @@ def test_vectors_are_taken_whole_where_the_device_would_take_them_apart() -> Non
     assert whole.count("*(__global const double8_anywhere *)") == 2
 
 
-def test_what_goes_across_an_array_and_what_goes_along_it_are_two_where_it_is_large() -> None:
+def test_large_row_and_column_readers_are_two_kernels() -> None:
     """From memory it comes twice all the same; in a cache once."""
 
     def programs(side: int) -> tuple[list[Node], list[Node]]:

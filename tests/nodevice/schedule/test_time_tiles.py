@@ -76,7 +76,7 @@ def test_steps_are_shared_evenly_among_kernels(count: int) -> None:
     assert min(found) >= 2
 
 
-def test_two_arrays_that_take_turns_are_read_only_at_their_borders() -> None:
+def test_two_arrays_that_take_turns_are_read_at_their_borders() -> None:
     a, b = array(1000, 1500), array(1000, 1500)
     for _ in range(8):
         a, b = step(a, into=b), a
@@ -89,7 +89,7 @@ def test_two_arrays_that_take_turns_are_read_only_at_their_borders() -> None:
     assert moved_nbytes(one) <= 16 * 1000 * 1500 + 100 * 8 * 2500
 
 
-def test_an_intermediate_that_is_asked_for_is_stored_by_the_same_kernel() -> None:
+def test_an_intermediate_asked_for_is_stored_by_the_same_kernel() -> None:
     middle = steps(array(1000, 1500), 2)
     schedule = planned(steps(middle, 2), middle, traits=TILES)
     assert stages(schedule) == [4]
@@ -137,7 +137,7 @@ def test_updates_in_place_are_not_made_elsewhere_to_save_a_read() -> None:
     assert not tiles(planned(a, b, traits=TILES))
 
 
-def test_tiles_that_would_be_mostly_border_are_not_made_and_the_plan_says_so() -> None:
+def test_tiles_that_are_mostly_border_are_refused_and_why() -> None:
     a = array(1000, 1500)
     for _ in range(3):
         a = step(a, width=60)

@@ -39,7 +39,7 @@ def test_a_stencil_reads_its_array_once() -> None:
     assert moved_nbytes(schedule) <= 8 * (N + 998 * 998)
 
 
-def test_an_update_of_the_interior_by_its_neighbours_copies_only_the_border() -> None:
+def test_an_update_of_the_interior_copies_only_the_border() -> None:
     grid = array(1000, 1000)
     schedule = planned(interior_update(grid, five_point(grid)))
     assert not any(isinstance(launch, Copy) for launch in schedule.launches)
@@ -58,7 +58,7 @@ def test_repeated_updates_alternate_between_two_buffers() -> None:
     assert len(kernels(schedule)) == 10 + 4
 
 
-def test_a_loop_of_several_writes_alternates_between_two_buffers() -> None:
+def test_a_loop_of_writes_alternates_between_two_buffers() -> None:
     grid = array(1000, 1000)
     for _ in range(10):
         grid = interior_update(grid, five_point(grid))
@@ -69,7 +69,7 @@ def test_a_loop_of_several_writes_alternates_between_two_buffers() -> None:
     assert schedule.slots.count(8 * N) == 2
 
 
-def test_updates_of_different_parts_copy_what_the_buffer_before_does_not_have() -> None:
+def test_updates_of_other_parts_copy_what_the_old_buffer_lacks() -> None:
     grid = array(1000, 1000)
     for _ in range(3):
         grid = interior_update(grid, five_point(grid))
@@ -97,7 +97,7 @@ def test_writes_that_touch_are_made_one_after_the_other() -> None:
     assert len(kernels(schedule)) >= 2
 
 
-def test_a_write_that_somebody_looks_at_before_the_next_is_made_for_itself() -> None:
+def test_a_write_looked_at_before_the_next_is_made_by_itself() -> None:
     x = build.update(array(1000), array(500), 0, (1,))
     total = build.reduce("add", x, (0,), FLOAT64)
     schedule = planned(build.update(x, array(500), 500, (1,)), total)
@@ -140,7 +140,7 @@ def test_an_exported_buffer_is_never_written() -> None:
     assert not schedule.reuses
 
 
-def test_the_inputs_of_a_value_that_stays_pending_are_not_overwritten() -> None:
+def test_inputs_of_a_pending_value_are_not_overwritten() -> None:
     old = array(N)
     pending = call("sqrt", old)
     root = call("add", build.update(old, array(10), 0, (1,)), pending)

@@ -29,7 +29,7 @@ def of(key, native=POCL, host_nbytes=256 * GIB):
     return Simulation(key).traits(apply_quirks(native), host_nbytes)
 
 
-def test_an_unknown_device_is_refused_with_the_list_of_those_there_are():
+def test_an_unknown_device_is_refused_with_the_list():
     with pytest.raises(SettingError) as caught, override(simulate="h200"):
         pass
     message = str(caught.value)
@@ -42,7 +42,7 @@ def test_an_unknown_device_is_refused_with_the_list_of_those_there_are():
 
 
 @pytest.mark.parametrize("row", SIMULATED_DEVICES.values(), ids=lambda row: row.key)
-def test_a_row_is_a_device_that_could_be_and_says_where_it_is_from(row):
+def test_a_row_is_a_possible_device_and_names_its_source(row):
     assert row.sources
     assert all(": " in source or source.startswith("https://") for source in row.sources)
     assert row.wave in (16, 32, 64)
@@ -55,7 +55,7 @@ def test_a_row_is_a_device_that_could_be_and_says_where_it_is_from(row):
     assert row.language in ("CL1.2", "CL2.0", "CL3.0")
 
 
-def test_there_are_waves_of_all_widths_and_devices_without_double_and_half():
+def test_rows_cover_all_wave_widths_and_lack_double_or_half():
     rows = SIMULATED_DEVICES.values()
     assert {row.wave for row in rows} == {16, 32, 64}
     assert {row.language for row in rows} == {"CL1.2", "CL2.0", "CL3.0"}
@@ -80,14 +80,14 @@ def test_a_cpu_device_gets_the_traits_of_the_simulated_one():
     assert "Portable" in traits.driver
 
 
-def test_memory_is_scaled_to_what_the_machine_has_and_no_smaller_than_that():
+def test_memory_is_scaled_to_the_machine_and_no_further():
     traits = of("h100", host_nbytes=16 * GIB)
     assert traits.global_nbytes == 8 * GIB
     assert traits.max_alloc_nbytes == 2 * GIB
     assert of("mobile", host_nbytes=16 * GIB).max_alloc_nbytes == 256 << 20
 
 
-def test_quirks_of_the_compiler_at_hand_stay_and_those_of_the_simulated_device_come():
+def test_compiler_quirks_stay_and_the_devices_are_added():
     native, traits = apply_quirks(POCL), of("h100")
     assert native.expressions
     assert native.expressions.items() <= traits.expressions.items()
@@ -117,7 +117,7 @@ def test_the_compiler_is_told_the_version_of_opencl_c():
     assert of("mi210", INTEL).build_options == "-cl-std=CL2.0"
 
 
-def test_types_that_a_device_has_not_are_taken_from_the_compiler_too():
+def test_types_that_the_device_lacks_are_taken_away_too():
     source = "kernel void f() {}\n"
     assert Simulation("gpumax").source(source) == source
     assert "define double16" not in Simulation("h100").source(source)
@@ -177,7 +177,7 @@ def listed(native, index, key=""):
     )  # fmt: skip
 
 
-def test_a_simulated_device_comes_first_and_is_found_as_what_it_is_and_as_what_it_appears_as():
+def test_a_simulated_device_comes_first_under_both_names():
     nvidia = listed(replace(POCL, platform="NVIDIA CUDA", kind="gpu"), "0:0")
     intel, pocl = listed(INTEL, "1:0", "arc"), listed(POCL, "2:0", "arc")
     there = [nvidia, pocl, intel]

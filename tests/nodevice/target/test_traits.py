@@ -20,7 +20,7 @@ INTEL = DeviceTraits(platform="Intel(R) OpenCL", kind="cpu", correctly_rounded_d
     ("preferred", "native", "nbytes"),
     [(16, 16, 64), (1, 16, 64), (8, 8, 32), (4, 4, 16), (1, 1, 16), (32, 32, 64)],
 )
-def test_vectors_are_as_wide_as_the_larger_of_both_claims_within_what_opencl_c_names(
+def test_vectors_are_as_wide_as_the_larger_claim_in_opencl_c(
     preferred, native, nbytes
 ):
     assert cpu_vector_bytes(preferred, native) == nbytes
@@ -32,7 +32,7 @@ def test_a_cpu_gets_a_few_chunks_per_unit_and_never_many(units, chunks):
     assert (traits.work_items, traits.work_group) == (chunks, 1)
 
 
-def test_the_gpu_schedule_can_be_forced_on_a_cpu_within_its_work_group():
+def test_the_gpu_schedule_can_be_forced_on_a_cpu():
     traits = with_schedule(DeviceTraits(compute_units=2, max_work_group=64), "gpu")
     assert traits.schedule == "gpu"
     assert traits.work_group == 64
@@ -59,7 +59,7 @@ def test_a_quirk_matches_texts_by_pattern_and_the_rest_by_value():
         ("pthread-neoverse-n1", True),
     ],
 )
-def test_amds_processors_are_not_asked_for_memory_ahead_and_read_past_their_caches(name, asks):
+def test_amds_processors_do_not_prefetch_and_bypass_caches(name, asks):
     traits = apply_quirks(DeviceTraits(name=name, kind="cpu"))
     assert traits.asks_ahead is asks
     assert traits.reads_past is not asks
@@ -109,5 +109,5 @@ def test_traits_are_hashable_with_expressions_too():
 
 
 @pytest.mark.parametrize(("kind", "asks"), [("cpu", False), ("gpu", True), ("accelerator", True)])
-def test_conversions_to_integers_ask_for_their_range_where_instructions_saturate(kind, asks):
+def test_conversions_give_a_range_where_instructions_saturate(kind, asks):
     assert apply_quirks(DeviceTraits(kind=kind)).saturating_casts is asks

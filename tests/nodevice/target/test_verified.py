@@ -29,7 +29,7 @@ def how(traits: DeviceTraits) -> list[str]:
     return [row.how for row in verified(traits)]
 
 
-def test_devices_have_what_was_seen_on_their_kind_the_best_first() -> None:
+def test_devices_list_what_was_verified_the_best_first() -> None:
     assert how(H100) == ["ran", "compiled"]
     assert how(replace(H100, name="NVIDIA GeForce RTX 4070")) == ["compiled"]
     assert how(RADEON) == ["compiled"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clfuse.__main__ import summary
-from clfuse.tools.run import Substitution
+from clfuse.tools.substitution import Substitution
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -94,7 +94,7 @@ def test_everything_from_numpy_hides_no_names_of_the_programs(tmp_path):
         ("numpy.random", "default_rng normal Generator"),
     ],
 )
-def test_packages_that_wrap_numpy_find_its_functions_in_its_dictionary(tmp_path, module, names):
+def test_packages_that_wrap_numpy_find_its_module_dictionary(tmp_path, module, names):
     source = f"""
         import {module} as module
         names = {names.split()}
@@ -166,8 +166,8 @@ def test_modules_beside_the_script_get_clfuse(tmp_path):
     assert printed(tmp_path, source) == ["clfuse clfuse"]
 
 
-def test_installed_packages_and_modules_elsewhere_get_numpy(tmp_path):
-    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+def test_installed_packages_and_modules_elsewhere_get_numpy(tmp_path, tmp_path_factory):
+    project, elsewhere = tmp_path / "project", tmp_path_factory.mktemp("elsewhere")
     write(elsewhere, {"outside.py": "import numpy; name = numpy.__name__"})
     write(
         project / ".venv" / "lib" / "site-packages",
@@ -185,13 +185,120 @@ def test_installed_packages_and_modules_elsewhere_get_numpy(tmp_path):
     assert printed(project, source) == ["numpy numpy"]
 
 
+NAMED = "import numpy; name = numpy.__name__"
+
+
+@pytest.mark.parametrize("marker", ["pyproject.toml", "setup.py", ""])
+def test_modules_of_the_scripts_project_get_clfuse(tmp_path, marker):
+    script = "project/examples/script.py" if not marker else "project/examples/deep/script.py"
+    source = "import sys; sys.path.append(sys.argv[1]); import ours.inner; print(ours.inner.name)"
+    write(tmp_path, {script: source, "project/ours/inner.py": NAMED})
+    if marker:
+        write(tmp_path, {f"project/{marker}": ""})
+    finished = clfuse_run(script, str(tmp_path / "project"), cwd=tmp_path)
+    assert (finished.stdout, finished.stderr) == ("clfuse\n", "")
+
+
+def test_modules_on_pythonpath_get_clfuse_unless_installed(tmp_path, tmp_path_factory):
+    ours, target = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("target")
+    write(ours, {"ours.py": NAMED})
+    write(target, {"theirs.py": NAMED, "theirs-1.0.dist-info/METADATA": ""})
+    folder = tmp_path / "project" / "scripts"
+    write(folder, {"script.py": "import ours, theirs; print(ours.name, theirs.name)"})
+    places = os.pathsep.join([str(ours), str(target)])
+    finished = clfuse_run("script.py", cwd=folder, PYTHONPATH=places)
+    assert finished.stdout == "clfuse numpy\n"
+    assert finished.stderr == ""
+
+
+@pytest.mark.parametrize("notes", [
+    {"a-1.dist-info/direct_url.json": '{"url": "file://FOLDER", "dir_info": {"editable": true}}'},
+    {"ours.egg-link": "FOLDER\n."},
+])
+def test_packages_in_editable_installs_get_clfuse(tmp_path, tmp_path_factory, notes):
+    ours, elsewhere = tmp_path_factory.mktemp("ours of mine"), tmp_path_factory.mktemp("elsewhere")
+    installed = tmp_path_factory.mktemp("environment") / "site-packages"
+    write(ours, {"ours.py": NAMED})
+    write(elsewhere, {"theirs.py": NAMED})
+    shown = {"direct_url.json": str(ours).replace(" ", "%20")}
+    write(installed, {
+        name: text.replace("FOLDER", shown.get(name.rpartition("/")[2], str(ours)))
+        for name, text in notes.items()
+    })
+    source = f"""
+        import sys
+        sys.path += [{str(installed)!r}, {str(ours)!r}, {str(elsewhere)!r}]
+        import ours, theirs
+        print(ours.name, theirs.name)
+    """
+    assert printed(tmp_path / "project" / "scripts", source) == ["clfuse numpy"]
+
+
+def test_an_installed_package_gets_clfuse_where_it_is_included(tmp_path):
+    write(tmp_path / "site-packages", {"theirs.py": NAMED})
+    source = "import sys; sys.path.append('site-packages'); import theirs; print(theirs.name)"
+    write(tmp_path, {"script.py": source})
+    kept = clfuse_run("script.py", cwd=tmp_path)
+    assert kept.stdout == "numpy\n"
+    assert kept.stderr == (
+        "clfuse run: nothing of this program used clfuse: no module of its project imports NumPy;"
+        " theirs did, and kept it (--include PACKAGE gives clfuse to an installed package)\n"
+    )
+    included = clfuse_run("--include", "theirs", "script.py", cwd=tmp_path)
+    assert (included.stdout, included.stderr) == ("clfuse\n", "")
+
+
+def test_executed_text_gets_what_the_code_that_executes_it_gets(tmp_path):
+    write(tmp_path / "site-packages", {"theirs.py": """
+        def run(text):
+            names = {"__name__": "another"}
+            exec(text, names)
+            return names["numpy"].__name__
+    """})
+    source = """
+        import sys
+        sys.path.append("site-packages")
+        import theirs
+        names = {"__name__": "another"}
+        exec("import numpy", names)
+        print(names["numpy"].__name__, theirs.run("import numpy"))
+    """
+    assert printed(tmp_path, source) == ["clfuse numpy"]
+
+
+def test_a_seed_is_reported_once_unless_the_stream_is_numpys(tmp_path):
+    source = "import numpy as np\nnp.random.seed(3)\nnp.random.default_rng(5)\nnp.random.seed(3)\n"
+    write(tmp_path, {"script.py": source, "free.py": "import numpy as np; np.random.default_rng()"})
+    (line,) = clfuse_run("script.py", cwd=tmp_path).stderr.splitlines()
+    assert f"{tmp_path / 'script.py'}:2 sets a seed" in line
+    assert "--exact-random" in line
+    assert clfuse_run("--exact-random", "script.py", cwd=tmp_path).stderr == ""
+    assert clfuse_run("free.py", cwd=tmp_path).stderr == ""
+
+
+def test_a_device_that_is_not_there_ends_run_at_once(tmp_path):
+    write(tmp_path, {"script.py": "print('started')"})
+    finished = clfuse_run("--device", "no such device", "script.py", cwd=tmp_path)
+    assert (finished.returncode, finished.stdout) == (1, "")
+    assert finished.stderr.startswith("clfuse run: --device no such device: no")
+    assert "Traceback" not in finished.stderr
+
+
+def test_stats_of_a_program_without_kernels_say_why(tmp_path):
+    write(tmp_path, {"script.py": "import numpy as np; print(np.arange(3).sum())"})
+    finished = clfuse_run("--stats", "script.py", cwd=tmp_path, CLFUSE_HOST_US="50")
+    assert finished.stdout == "3\n"
+    assert "clfuse run: no kernel ran: NumPy computed what there was" in finished.stderr
+    assert "clfuse run: counters after" in finished.stderr
+
+
 def test_clfuse_itself_gets_numpy_when_the_script_lies_above_it():
     substitution = Substitution([str(REPOSITORY)])
     assert not substitution.is_users(str(REPOSITORY / "clfuse" / "api" / "ufunc.py"))
     assert substitution.is_users(str(REPOSITORY / "anything.py"))
 
 
-def test_script_in_a_folder_of_installed_packages_does_not_make_them_its_own(tmp_path):
+def test_script_among_installed_packages_does_not_own_them(tmp_path):
     folder = tmp_path / "site-packages"
     write(folder, {"neighbour.py": "import numpy; name = numpy.__name__"})
     assert printed(folder, "import numpy, neighbour; print(numpy.__name__, neighbour.name)") == [
@@ -264,7 +371,7 @@ def test_module_sees_the_surroundings_that_python_gives_it(tmp_path):
         )
 
 
-def test_code_and_standard_input_see_the_surroundings_that_python_gives_them(tmp_path):
+def test_code_and_standard_input_see_what_python_gives_them(tmp_path):
     source = textwrap.dedent(SURROUNDINGS)
     for command, text in ((["-c", source, "x", "-c"], None), (["-", "x"], source)):
         actual, expected = (
@@ -340,7 +447,7 @@ def test_traceback_shows_the_programs_lines_only(tmp_path, source):
     assert actual.returncode == 1
 
 
-def test_warning_of_a_module_that_is_imported_is_shown_for_the_importing_line(tmp_path):
+def test_import_warning_of_a_module_shows_the_importing_line(tmp_path):
     files = {
         "script.py": "import old",
         "old.py": "import warnings; warnings.warn('gone soon', DeprecationWarning, stacklevel=2)",
@@ -372,14 +479,14 @@ def test_device_option_is_for_clfuse_and_not_for_the_program(tmp_path):
         assert clfuse_run(*option, "-c", source, "x", cwd=tmp_path).stdout == "pocl ['-c', 'x']\n"
 
 
-def test_exact_random_option_is_for_clfuse_and_not_for_the_program(tmp_path):
+def test_exact_random_option_is_clfuses_and_not_the_programs(tmp_path):
     source = "import os, sys; print(os.environ['CLFUSE_EXACT_RANDOM'], sys.argv)"
     for options in (["--exact-random", "--device", "cpu"], ["--device=cpu", "--exact-random"]):
         finished = clfuse_run(*options, "-c", source, "--exact-random", cwd=tmp_path)
         assert finished.stdout == "on ['-c', '--exact-random']\n"
 
 
-def test_no_device_is_touched_by_a_program_that_computes_nothing(tmp_path):
+def test_a_program_that_computes_nothing_touches_no_device(tmp_path):
     source = "import numpy, sys; print('pyopencl' in sys.modules, 'mako' in sys.modules)"
     assert printed(tmp_path, source) == ["False False"]
 

@@ -83,7 +83,7 @@ def test_work_items_are_few_where_each_has_much_to_move(
     assert traffic.flags(row(whole=Planned("map_add", "map", items, nbytes))) == expected
 
 
-def test_launches_of_one_kernel_are_one_row_and_kernels_of_whole_inputs_have_dashes() -> None:
+def test_launches_of_one_kernel_are_one_row_whole_inputs_dashes() -> None:
     launch = measured(RECORD)
     only = Planned("reduce_add", "reduce", 256, 64)
     twice = [Seen(PLAN, launch, WHOLE, 132)] * 2
@@ -124,7 +124,7 @@ def test_a_program_that_is_missing_is_named_with_its_package(
         oclgrind.plugin(tmp_path)
 
 
-def test_headers_that_are_missing_are_named_with_what_the_compiler_says(
+def test_missing_headers_are_named_with_the_compilers_words(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name, text in (

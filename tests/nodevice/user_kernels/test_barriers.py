@@ -159,7 +159,7 @@ def is_refused(body: str) -> bool:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_all_work_items_come_to_the_barriers_of_kernels_that_are_not_refused(part: int) -> None:
+def test_all_work_items_reach_barriers_of_accepted_kernels(part: int) -> None:
     taken = on_memory = seen = 0
     for seed in range(part * PROGRAMS, (part + 1) * PROGRAMS):
         body = "\n".join(Writer(seed).block(0))

@@ -1,11 +1,9 @@
-"""Kernels written in Python: what is not in the language, types, and the proof that iterations are
-independent. No device is needed."""
+"""Kernels written in Python: what is not in the language, and types. No device is needed."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import itertools
 import math
 import pickle
 from typing import Any
@@ -14,16 +12,12 @@ import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.user_kernels.language.array_route.accesses import Affine
-from clfuse.user_kernels.language.array_route.arrays import Array, NotArrays, Translation
-from clfuse.user_kernels.language.array_route.boxes import compare_index
 from clfuse.user_kernels.language.launch_route.c import literal
 from clfuse.user_kernels.language.source import barriers
 from clfuse.user_kernels.language.source.lower import lower
 from clfuse.user_kernels.language.source.syntax import read_source
 from clfuse.user_kernels.language.source.types import FLOAT, INT, ArrayType, strong
 from tests.support import kernel_bodies
-from tests.support.kernel_programs import Call, random_call
 
 pytestmark = pytest.mark.clfuse_only
 F32, F64, I32 = (np.dtype(name) for name in ("float32", "float64", "int32"))
@@ -175,7 +169,7 @@ NOT_ON_EVERY_PATH = [
 
 @pytest.mark.parametrize(("body", "line", "message"), NOT_ON_EVERY_PATH,
                          ids=[body for body, _, _ in NOT_ON_EVERY_PATH])
-def test_a_variable_that_some_path_does_not_assign_is_refused_at_decoration(
+def test_a_variable_unassigned_on_a_path_is_refused(
     body: str, line: int, message: str
 ) -> None:
     with pytest.raises(cf.KernelError, match=message) as caught:
@@ -199,7 +193,7 @@ def test_a_variable_that_every_path_assigns_is_not(body: str) -> None:
     assert cf.kernel(function_of(body)).__name__
 
 
-def test_paths_are_looked_at_again_when_numbers_of_the_surroundings_change() -> None:
+def test_paths_are_checked_again_when_outer_numbers_change() -> None:
     function = function_of("if steps > 2:\n    t = 1\ny[i] = t")
     source = read_source(function)
     function.__globals__["steps"] = 1
@@ -264,7 +258,7 @@ MEANWHILE = [
 
 
 @pytest.mark.parametrize(("body", "line"), MEANWHILE, ids=[body for body, _ in MEANWHILE])
-def test_what_others_may_write_to_meanwhile_is_no_condition_for_a_barrier(
+def test_what_others_may_write_is_no_condition_for_a_barrier(
     body: str, line: int
 ) -> None:
     source = read_source(function_of("t = cf.group.local_array(4, np.int32)\n" + body))
@@ -299,7 +293,7 @@ ALL_COME = [
 
 
 @pytest.mark.parametrize("body", ALL_COME)
-def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str) -> None:
+def test_a_barrier_under_a_uniform_read_is_not_refused(body: str) -> None:
     head = "t = cf.group.local_array(4, np.int32)\nt[i] = 1\ncf.group.barrier()\n"
     source = read_source(function_of(head + body))
     kinds = {"a": INT, "x": ArrayType(F32, 1), "y": ArrayType(F64, 1)}
@@ -308,7 +302,7 @@ def test_a_barrier_under_what_all_work_items_read_alike_is_not_refused(body: str
 
 @pytest.mark.parametrize(("body", "line", "message"), NOT_ALL_COME,
                          ids=[body for body, _, _ in NOT_ALL_COME])
-def test_a_barrier_that_some_of_a_group_do_not_come_to_is_refused(
+def test_a_barrier_that_some_of_a_group_skip_is_refused(
     body: str, line: int, message: str
 ) -> None:
     source = read_source(function_of(body))
@@ -337,7 +331,7 @@ NOT_HERE = "AsyncFor AsyncWith Await Nonlocal TryStar TypeAlias Interpolation Te
 themselves; the others newer Pythons."""
 
 
-def test_every_other_construct_of_python_has_a_refusal_that_is_tested() -> None:
+def test_every_other_construct_has_a_refusal_that_is_tested() -> None:
     tested = {
         type(node).__name__ for body, _ in REFUSED for node in ast.walk(ast.parse(body))
     }
@@ -377,7 +371,7 @@ def test_a_group_is_a_number_of_work_items() -> None:
         cf.kernel(function_of("pass"), group=1.5)
 
 
-def test_comments_and_text_may_be_further_left_than_the_function() -> None:
+def test_comments_and_text_may_be_left_of_the_function() -> None:
     @cf.kernel
     def loose(i, x):
         """Text
@@ -522,80 +516,6 @@ def itself(v):
 def test_functions_that_call_themselves_are_refused() -> None:
     with pytest.raises(cf.KernelError, match="cannot call themselves"):
         lower(itself.__clfuse_source__, {"v": INT})
-
-
-def test_where_a_comparison_of_an_index_holds() -> None:
-    names = {"less": lambda d: d < 0, "less_equal": lambda d: d <= 0, "greater": lambda d: d > 0,
-             "greater_equal": lambda d: d >= 0, "equal": lambda d: d == 0,
-             "not_equal": lambda d: d != 0}
-    cases = itertools.product(names.items(), (-3, -2, -1, 1, 2, 3), range(-9, 10), (-2, 0, 3))
-    for (name, holds), factor, constant, start in cases:
-        stop = start + 5
-        found = compare_index(name, Affine(constant, (factor,)), 0, start, stop).parts
-        truths = [truth for low, high, truth in found for _ in range(low, high)]
-        assert truths == [holds(factor * k + constant) for k in range(start, stop)]
-        assert found[0][0] == start
-        assert found[-1][1] == stop
-
-
-def translated(call: Call) -> str | None:
-    """Why the call is no array operations, None if it is; without a device."""
-    kinds = {name: ArrayType(F64, len(view[1])) for name, view in call.views.items()}
-    source = call.kernel.__clfuse_source__
-    indices = source.parameters[: len(call.domain)]
-    arrays = {
-        name: Array(name, number, base, shape, F64, F64, offset, strides)
-        for number, (name, (base, shape, offset, strides)) in enumerate(call.views.items())
-    }
-    try:
-        Translation(lower(source, kinds, indices), call.domain, arrays, {}, {})
-    except NotArrays as reason:
-        return str(reason)
-    return None
-
-
-def test_iterations_are_independent_where_they_are_said_to_be() -> None:
-    random = np.random.default_rng(7)
-    counts = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
-    for _ in range(600):
-        call = random_call(random)
-        defined, reason = call.is_defined(), translated(call)
-        counts[defined, reason is None] += 1
-        assert defined or reason is not None, f"{call.text}{call.domain} {call.views}"
-    assert counts[False, False] > 50
-    assert counts[True, True] > 50
-    assert counts[True, True] > 2 * counts[True, False], counts
-
-
-NEVER = [
-    ("y[i] = x[0]\nx[i] = 1", "where another reads `x`"),
-    ("x[i + 1] = y[i]\ny[i] = x[i]", "where another reads `x`"),
-    ("x[0] = y[i]", "several iterations write"),
-    ("x[i // 2] = y[i]", "place computed from data"),
-    ("x[n[i]] = y[i]", "place computed from data"),
-    ("x[i] = x[n[i]]", "where another reads `x`"),
-    ("while x[i] > 1:\n    x[i] /= 2", "a while loop in line 2"),
-    ("for k in range(n[i]):\n    x[i] += 1", "bounds that are data"),
-    ("for k in range(1000):\n    x[i] += 1", "1000 rounds"),
-    ("s = 0.0\nt = 0.0\nfor k in range(99):\n    t += x[i]\n    s += t\ny[i] = s", "99 rounds"),
-    ("s = 0.0\nd = 0.0\nfor k in range(99):\n    s += d\n    d = y[i] * k\nx[i] = s", "99 rounds"),
-    ("s = 0.0\nfor k in range(99):\n    s = 2 * s + x[k % 3]\ny[i] = s", "99 rounds"),
-    ("cf.atomic.add(n, i, 1)", "an atomic operation in line 2"),
-    ("t = cf.local_array(3)\nx[i] = t[0]", "local arrays in line 2"),
-    ("for k in range(2):\n    if x[i] > k:\n        break", "break in line 4"),
-]
-
-
-@pytest.mark.parametrize(("body", "reason"), NEVER, ids=[b for b, _ in NEVER])
-def test_what_depends_on_the_order_is_no_array_operation(body: str, reason: str) -> None:
-    source = read_source(function_of(body, "i, x, y, n"))
-    kinds = {"x": ArrayType(F64, 1), "y": ArrayType(F64, 1), "n": ArrayType(I32, 1)}
-    arrays = {
-        name: Array(name, number, number, (12,), kind.dtype, kind.dtype, 0, (1,))
-        for number, (name, kind) in enumerate(kinds.items())
-    }
-    with pytest.raises(NotArrays, match=reason):
-        Translation(lower(source, kinds, ("i",)), ((0, 10),), arrays, {}, {})
 
 
 def test_literals_keep_every_bit() -> None:

@@ -546,5 +546,21 @@ def kernel(function: Any = None, *, group: int = 0) -> Any:
 
 
 def device_function(function: Callable[..., Any]) -> DeviceFunction:
-    """Make a function that kernels may call: a decorator. It is written in the same language."""
+    """Make a function that kernels may call: a decorator.
+
+    Parameters
+    ----------
+    function : callable
+        Written in the language of kernels, without an index: it gets numbers, and returns some.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.device_function
+    ... def half(v):
+    ...     return v / 2
+    >>> @np.kernel
+    ... def halve(i, x):
+    ...     x[i] = half(x[i])
+    """
     return DeviceFunction(function)
