@@ -415,6 +415,74 @@ def test_what_does_not_depend_on_a_launch_that_is_refused_is_computed() -> None:
     assert not journal.rests
 
 
+def is_scan(*arguments: Any) -> bool:
+    return driver_faults.kernel_of(*arguments).startswith("scan")
+
+
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+@pytest.mark.parametrize("status", [-5, -54])
+def test_what_a_users_kernel_waits_for_is_computed_otherwise_and_the_kernel_goes_on(
+    status: int,
+) -> None:
+    """The scan reads what was made of the old x, and nothing else can do the user's part."""
+    device = cf.get_device()
+    with cf.config.override(host_us=0):
+        x, _ = arrays()
+        old = np.array(x)
+        twice = x * 2
+        x += 1
+        n = (twice + 1).cumsum(0)[-1] * 3
+        del twice
+        turned(N, n)
+        n -= 5
+        wanted = ((old * 2 + 1).cumsum(0)[-1] * 3).reshape(-1, 8)[:, ::-1].reshape(-1) + 1 - 5
+        with driver_faults.failing(device, "clEnqueueNDRangeKernel", status, which=is_scan):
+            cf.evaluate(x, n)
+            np.testing.assert_array_equal(n.get(), wanted)
+            np.testing.assert_array_equal(x.get(), old + 1)
+    assert not device.lost
+    assert not journal.rests
+
+
+@cf.kernel(group=8)
+def taken_turned(i, x, y):
+    q = cf.group.local_id()
+    t = cf.group.local_array(8)
+    t[q] = x[i]
+    cf.group.barrier()
+    y[i] = t[7 - q] + 1
+
+
+def test_what_a_refused_launch_reads_is_not_written_over_and_what_needs_it_waits() -> None:
+    def is_users(*arguments: Any) -> bool:
+        return "taken_turned" in driver_faults.kernel_of(*arguments)
+
+    device = cf.get_device()
+    with cf.config.override(host_us=0):
+        x, y = cf.arange(80.0), cf.zeros(80)
+        cf.evaluate(x, y)
+        x += 1
+        taken_turned(80, x, y)
+        x *= 3
+        x -= x.sum()
+        y *= 4
+        total = (y + y.sum()).cumsum()
+        old = np.arange(80.0) + 1
+        taken = (old.reshape(-1, 8)[:, ::-1].reshape(-1) + 1) * 4
+        with driver_faults.failing(device, "clEnqueueNDRangeKernel", -5, which=is_users):
+            for wanted in (y, total):
+                with pytest.raises(cf.AllocationError, match="taken_turned"):
+                    cf.evaluate(x, wanted)
+            for seen in (y, total):
+                with pytest.raises(cf.AllocationError, match="taken_turned"):
+                    seen.get()
+        np.testing.assert_array_equal(total.get(), (taken + taken.sum()).cumsum())
+        np.testing.assert_array_equal(y.get(), taken)
+        np.testing.assert_array_equal(x.get(), old * 3 - (old * 3).sum())
+    assert not device.lost
+    assert not journal.rests
+
+
 def test_a_donated_array_holds_the_result_where_a_replay_ends_early() -> None:
     @cf.jit(donate="a")
     def step(a: Any, w: Any) -> Any:
