@@ -318,6 +318,24 @@ def test_two_stores_to_one_place_may_not_touch() -> None:
     Hazards(schedule(), fail).run(storing(NEW, 3), "here")  # of one value: it says what is last
 
 
+def test_passes_of_a_sort_and_library_calls_look_after_what_they_read_and_write() -> None:
+    Hazards(four_values(), fail).run(sorted_by((OLD,), (NEW,)), "here")
+    Hazards(four_values(), fail).run(called(OLD, NEW), "here")
+    schedule = with_call_results(four_values())
+    after = Kernel(MAP, (5,), [load(9), load(OTHER)], [store(NEW)])
+    with pytest.raises(Wrong, match="touches value 0 where it writes value 1"):
+        Hazards(schedule, fail).run(called(OLD, 9, after), "here")  # a kernel of ours
+
+
+def test_what_a_users_kernel_writes_over_it_may_read_and_nothing_else() -> None:
+    spec: Any = SimpleNamespace(slots=[SimpleNamespace(part=0)], name="mine")
+    in_place = UserLaunch(spec, None, [NEW], [OLD], [], [])  # type: ignore[arg-type]
+    Hazards(four_values(), fail).run(in_place, "here")
+    assert (reads_of(in_place), writes_of(in_place)) == ([(OLD, None)], [NEW])
+    with pytest.raises(Wrong, match="touches value 0 where it writes value 1"):
+        Hazards(four_values(), fail).run(launched(OLD, NEW), "here")
+
+
 def test_sisters_in_boxes_run_side_by_side() -> None:
     def sisters(start: int, end: int) -> Kernel:
         """The second reads from `start` on, the first writes from `end` on."""
