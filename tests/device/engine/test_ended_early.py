@@ -4,9 +4,12 @@ afterwards, and what was begun is finished by who looks."""
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -631,3 +634,12 @@ def test_the_rest_of_a_plan_is_done_where_there_was_no_memory_for_it() -> None:
     count, problems = ended_early.run(cf, [14, *range(3000, 3003)], 6, [ended_early.faulty])
     assert count == 24
     assert not problems, "\n".join(problems)
+
+
+def test_a_process_whose_interrupts_were_caught_ends_with_the_status_that_it_says() -> None:
+    told = ["--programs", "1", "--trials", "4", "--way", "drawn", "--start", "3300000"]
+    found = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.ended_early", *told], capture_output=True, text=True,
+        cwd=Path(__file__).parents[3], check=False,
+    )  # fmt: skip
+    assert (found.stdout, found.returncode) == ("4 trials, 0 wrong\n", 0), found.stderr
