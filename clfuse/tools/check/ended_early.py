@@ -370,10 +370,13 @@ def drawn(
         return [rng.random(3).tolist(), rng.normal(size=3).tolist(), rng.random(),
                 rng.integers(0, 99, 5).tolist(), old.rand(3).tolist(), old.randn(2).tolist()]
 
+    # Not texts: an interrupt in a text that runs makes 130 of the process's exit status.
+    codes = [compile(line, "<program>", "exec") for line in lines]
+
     def after(count: int) -> tuple[dict[str, Any], list[Any]]:
         names = begun()
-        for line in lines[:count]:
-            exec(line, names)
+        for code in codes[:count]:
+            exec(code, names)
         return values(names), following(names)
 
     wanted = [after(count) for count in range(len(lines) + 1)]
@@ -384,11 +387,11 @@ def drawn(
         for is_trial in (False, True):
             names = begun()
             interrupt = Interrupt(at)
-            for line in lines[:chosen]:
-                exec(line, names)
+            for code in codes[:chosen]:
+                exec(code, names)
             with suppress(KeyboardInterrupt), interrupt:
                 if chosen < len(lines):
-                    exec(lines[chosen], names)
+                    exec(codes[chosen], names)
                 else:
                     xp.evaluate(*[names[n] for n in "xabc" if n in names])
             if not is_trial:

@@ -535,15 +535,3 @@ def test_memory_that_was_short_is_short_no_longer_later() -> None:
             assert pool.is_tight
             np.testing.assert_allclose(float(stored(COUNT, 0).sum()), numbers().sum())
         assert not pool.is_tight  # that was the limit's fault
-
-
-def test_transfers_have_a_queue_of_their_own_on_such_devices() -> None:
-    from tests.support.own_memory import own_memory
-
-    device = cf.get_device()
-    with override(host_us=0), own_memory(device), override(memory_limit=LIMIT):
-        before = counters["tiles"]
-        for name in ("map", "mixed", "scans", "written"):
-            assert_as_numpy(PROGRAMS[name][0], numbers(), numbers(seed=2), table())
-        assert counters["tiles"] > before
-        gc.collect()

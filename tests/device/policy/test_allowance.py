@@ -58,7 +58,7 @@ def rounds(xp: ModuleType, most: int, make: Callable[..., Any] = step) -> list[t
     return found
 
 
-def test_a_loop_is_numpys_at_the_call_until_it_has_earned_kernels(xp: ModuleType) -> None:
+def test_a_loop_is_numpys_until_it_has_earned_kernels(xp: ModuleType) -> None:
     found = rounds(xp, 2000)
     assert found[0] == (1, 0), "it is recorded, and interpreted"
     assert found[1:20] == [(0, 0)] * 19, "nothing is recorded"

@@ -148,3 +148,21 @@ def test_inputs_of_a_pending_value_are_not_overwritten() -> None:
     schedule = planned(root)
     assert 8 * N not in [schedule.slots[slot] for slot in schedule.reuses]
     assert pending.shape == (N,)
+
+
+def test_a_result_of_another_dtype_or_size_takes_over_no_memory() -> None:
+    assert not planned(build.cast(array(N), np.dtype(np.int64))).reuses
+    assert not planned(call("negative", build.view(array(N), (N // 2,), 0, (2,)))).reuses
+    assert not planned(call("negative", build.view(array(N // 2), (N,), 0, (0,)))).reuses
+
+
+def test_what_a_later_pass_over_a_row_reads_again_is_not_written_over_by_the_first() -> None:
+    """x * 2 is stored, as somebody asks for it, before the second pass reads x again."""
+    x = array(1000, 1000)
+    total = build.reduce("add", x, (1,), FLOAT64)
+    apart = call("subtract", x, build.view(total, (1000, 1000), 0, (1, 0)))
+    twice = call("multiply", x, number(2.0))
+    del x
+    schedule = planned(apart, twice)  # which follows every byte
+    places = [schedule.values[value].slot for value in schedule.keeps.values()]
+    assert len(set(places)) == len(places) >= 2
