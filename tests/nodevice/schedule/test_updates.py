@@ -156,7 +156,7 @@ def test_a_result_of_another_dtype_or_size_takes_over_no_memory() -> None:
     assert not planned(call("negative", build.view(array(N // 2), (N,), 0, (0,)))).reuses
 
 
-def test_what_a_later_pass_over_a_row_reads_again_is_not_written_over_by_the_first() -> None:
+def test_what_a_later_pass_reads_is_not_overwritten_before() -> None:
     """x * 2 is stored, as somebody asks for it, before the second pass reads x again."""
     x = array(1000, 1000)
     total = build.reduce("add", x, (1,), FLOAT64)

@@ -318,7 +318,7 @@ def test_two_stores_to_one_place_may_not_touch() -> None:
     Hazards(schedule(), fail).run(storing(NEW, 3), "here")  # of one value: it says what is last
 
 
-def test_passes_of_a_sort_and_library_calls_look_after_what_they_read_and_write() -> None:
+def test_sorts_and_library_calls_say_what_they_read_and_write() -> None:
     Hazards(four_values(), fail).run(sorted_by((OLD,), (NEW,)), "here")
     Hazards(four_values(), fail).run(called(OLD, NEW), "here")
     schedule = with_call_results(four_values())
@@ -327,7 +327,7 @@ def test_passes_of_a_sort_and_library_calls_look_after_what_they_read_and_write(
         Hazards(schedule, fail).run(called(OLD, 9, after), "here")  # a kernel of ours
 
 
-def test_what_a_users_kernel_writes_over_it_may_read_and_nothing_else() -> None:
+def test_a_users_kernel_may_read_only_what_it_writes_over() -> None:
     spec: Any = SimpleNamespace(slots=[SimpleNamespace(part=0)], name="mine")
     in_place = UserLaunch(spec, None, [NEW], [OLD], [], [])  # type: ignore[arg-type]
     Hazards(four_values(), fail).run(in_place, "here")
