@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +78,22 @@ def _steps(code: str) -> list[str]:
     """The words, sorted: Mako lists and defines names in the order of sets."""
     body = code[code.index("def render_body"):code.index("__M_BEGIN_METADATA")]
     return sorted(re.findall(r"\w+", body))
+
+
+def test_mako_is_imported_without_pygments() -> None:
+    """Pygments takes 50 ms, and would color pages of errors that nobody sees."""
+    code = (
+        "import sys\n"
+        "from clfuse.codegen import templates\n"
+        "templates._template('map.cl.mako')\n"
+        "assert 'mako.exceptions' in sys.modules\n"
+        "assert 'mako.ext.pygmentplugin' not in sys.modules\n"
+        "assert not any(name.startswith('pygments') for name in sys.modules)\n"
+        "import mako.exceptions\n"
+        "try:\n"
+        "    1 / 0\n"
+        "except ZeroDivisionError:\n"
+        "    assert b'ZeroDivisionError' in mako.exceptions.html_error_template().render()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
