@@ -512,15 +512,15 @@ def environment_faults() -> list[str]:
 def _unknown(name: str, known: list[str]) -> str:
     prefix = "CLFUSE_"
     rest = [each.removeprefix(prefix) for each in known]
-    advice = _nearest(name.removeprefix(prefix), rest).replace("mean ", f"mean {prefix}")
+    advice = _nearest(name.removeprefix(prefix), rest, prefix)
     return f"{name} is no setting of clfuse's" + (advice or f"; there are {', '.join(known)}")
 
 
-def _nearest(word: str, known: list[str]) -> str:
+def _nearest(word: str, known: list[str], prefix: str = "") -> str:
     import difflib  # only where something is wrong
 
     found = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean {found[0]}?" if found else ""
+    return f"; did you mean {prefix}{found[0]}?" if found else ""
 
 
 def reload() -> None:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from .config import settings
 from .errors import ClfuseError, SettingError
 from .user_frames import OWN_FOLDERS
 
-__all__ = ["hide_frames", "install"]
+__all__ = ["hide_frames", "install", "linked", "related"]
 
 OF_CALLS: Final = (
     ArithmeticError, BufferError, ClfuseError, IndexError, KeyboardInterrupt, MemoryError,
@@ -52,16 +52,32 @@ def advice(error: BaseException) -> str:
 def hide_frames(error: BaseException) -> None:
     """Take frames of clfuse's, and of NumPy's behind them, out of the tracebacks of an error and of
     those that it came from."""
-    pending: list[BaseException | None] = [error]
+    for each in related(error):
+        if isinstance(each, OF_CALLS):
+            each.__traceback__ = _without_own(each.__traceback__)
+
+
+def related(error: BaseException) -> Iterator[BaseException]:
+    """An error, its causes, contexts and members, each once."""
+    pending: list[Any] = [error]
     seen: set[int] = set()
     while pending:
         each = pending.pop()
-        if each is None or id(each) in seen:
+        if not isinstance(each, BaseException) or id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, OF_CALLS):
-            each.__traceback__ = _without_own(each.__traceback__)
-        pending += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+        yield each
+        members = getattr(each, "exceptions", ())
+        pending += [each.__cause__, each.__context__]
+        pending += members if isinstance(members, tuple) else ()
+
+
+def linked(frames: list[TracebackType]) -> TracebackType | None:
+    """A traceback of these frames alone."""
+    following = None
+    for each in reversed(frames):
+        each.tb_next, following = following, each
+    return following
 
 
 def _without_own(traceback: TracebackType | None) -> TracebackType | None:
@@ -77,10 +93,7 @@ def _without_own(traceback: TracebackType | None) -> TracebackType | None:
         if not is_inside or not is_users:
             kept.append(traceback)
         traceback = traceback.tb_next
-    following = None
-    for each in reversed(kept):
-        each.tb_next, following = following, each
-    return following
+    return linked(kept)
 
 
 def _shows_all() -> bool:

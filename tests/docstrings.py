@@ -22,7 +22,7 @@ from clfuse.functions.documenting import FILE, SEPARATOR
 from clfuse.namespace import coverage
 
 KINDS = {
-    "native": "It is recorded, and computed by kernels together with what surrounds it.",
+    "native": "It is clfuse's own. Arrays that it makes of recorded ones are recorded, too.",
     "files": "NumPy reads or writes the file; the array is clfuse's.",
     "library": "NumPy does it at the call, without a copy where memory is shared.",
     "host": "NumPy does it on the host; it counts as a fallback.",

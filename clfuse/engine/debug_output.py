@@ -42,6 +42,7 @@ def show_plans() -> None:
 
 
 def _show_plan(schedule: Schedule, traits: DeviceTraits, device: str) -> None:
+    """`_print_plan`, which `follow_level` does not take away."""
     _print_plan(schedule, traits, device)
 
 

@@ -23,7 +23,7 @@ from .feedback import of_kernels, works
 
 __all__ = [
     "MOST_TURNS", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "note_earned",
-    "note_wait", "used_ns",
+    "note_turn", "note_wait", "used_ns",
 ]  # fmt: skip
 
 SLACK: Final = 2
@@ -87,14 +87,19 @@ def give(snapshot: Snapshot, nanoseconds: float) -> None:
 def is_watching(turn: int) -> bool:
     """Whether an allowance was used up, and the program shows what it does over and over; `turn`
     counts evaluations that are not small."""
+    begun = turn if _is_used_up() else _state[0].begun
+    return begun is not None and turn - begun <= MOST_TURNS
+
+
+def note_turn(turn: int) -> None:
+    """Note that something is evaluated that is not small: a watch begins with it, or ends."""
     state = _state[0]
-    if state.given and not _left():
+    if _is_used_up():
         state.used += state.given
         state.given = 0.0
         state.begun, state.watched = turn, 0
-    if state.begun is not None and turn - state.begun > MOST_TURNS:
+    elif not is_watching(turn):
         state.begun = None
-    return state.begun is not None
 
 
 def note_wait() -> None:
@@ -108,8 +113,9 @@ def note_wait() -> None:
 
 
 def note_earned() -> None:
-    """Note that a structure has kernels: there is a loop."""
-    _state[0].times = 1
+    """Note that a structure has earned its kernels: in a program that is watched, a loop."""
+    if _state[0].begun is not None:
+        _state[0].times = 1
 
 
 def is_given() -> bool:
@@ -141,6 +147,10 @@ def forget() -> None:
     _state[0] = _State()
     if _core is not None:
         _core.allow(0.0, 0.0)
+
+
+def _is_used_up() -> bool:
+    return _state[0].given > 0 and not _left()
 
 
 def _left() -> float:

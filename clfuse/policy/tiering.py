@@ -139,6 +139,7 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
     on clocks. Within one run an expression may change its last bits once, where a kernel adds in
     another order than NumPy, or has another sine: ``CLFUSE_BUILD_AFTER_MS=0`` prevents that.
     """
+    allowance.note_turn(_turn())
     key = _key(snapshot)
     tier, cost = _tier(snapshot, device, _waiting.get(key, _NOT_MET), behind)
     if len(_waiting) >= STRUCTURES_KEPT:

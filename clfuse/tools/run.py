@@ -20,6 +20,8 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from clfuse.tracebacks import linked, related
+
 from . import run_summary
 from . import substitution as substitutions
 from .run_summary import Summary
@@ -52,28 +54,13 @@ def without_own_frames(traceback: types.TracebackType | None) -> types.Traceback
     own = (__file__, substitutions.__file__, run_summary.__file__, AS_IMPORTLIB)
     starts = (execute.__code__, compile_program.__code__)
     last = max((i for i, frame in enumerate(frames) if frame.tb_frame.f_code in starts), default=-1)
-    kept = [f for f in frames[last + 1 :] if f.tb_frame.f_code.co_filename not in own]
-    following = None
-    for frame in reversed(kept):
-        frame.tb_next, following = following, frame
-    return following
+    return linked([f for f in frames[last + 1 :] if f.tb_frame.f_code.co_filename not in own])
 
 
 def clean_tracebacks(error: BaseException) -> None:
     """Take our frames out of the tracebacks of `error`, its causes, contexts and members."""
-    pending: list[BaseException] = [error]
-    seen: set[int] = set()
-    while pending:
-        error = pending.pop()
-        if id(error) in seen:
-            continue
-        seen.add(id(error))
-        error.__traceback__ = without_own_frames(error.__traceback__)
-        members = getattr(error, "exceptions", ())
-        related = [error.__cause__, error.__context__]
-        if isinstance(members, tuple):
-            related.extend(members)
-        pending.extend(other for other in related if isinstance(other, BaseException))
+    for each in related(error):
+        each.__traceback__ = without_own_frames(each.__traceback__)
 
 
 def show_without_own_frames(previous: Callable[..., Any]) -> Callable[..., None]:

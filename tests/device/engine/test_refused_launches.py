@@ -3,6 +3,7 @@ does not need it, too."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ def arrays() -> tuple[Any, Any]:
 
 
 
+def launches(name: str, *arguments: Any) -> bool:
+    """Whether the kernel of that name is launched."""
+    return name in driver_faults.kernel_of(*arguments)
+
+
 @cf.kernel(group=8)
 def turned(i, x):
     q = cf.group.local_id()
@@ -34,9 +40,7 @@ def turned(i, x):
 
 
 def test_what_does_not_depend_on_a_refused_launch_is_computed() -> None:
-    def is_users(*arguments: Any) -> bool:
-        return "turned" in driver_faults.kernel_of(*arguments)
-
+    is_users = partial(launches, "turned")
     device = cf.get_device()
     with cf.config.override(host_us=0):
         x, w = arrays()
@@ -101,9 +105,7 @@ def taken_turned(i, x, y):
 
 
 def test_what_a_refused_launch_reads_is_not_written_over() -> None:
-    def is_users(*arguments: Any) -> bool:
-        return "taken_turned" in driver_faults.kernel_of(*arguments)
-
+    is_users = partial(launches, "taken_turned")
     device = cf.get_device()
     with cf.config.override(host_us=0):
         x, w = arrays()

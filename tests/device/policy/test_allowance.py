@@ -25,8 +25,6 @@ VALUES = np.linspace(0.1, 0.9, SIZE)
 
 @pytest.fixture(autouse=True)
 def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if not xp.get_device().traits.unified_memory:
-        pytest.skip("large results go to the device's own memory")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with xp.config.override(host_us=0, build_after_ms=0):
         xp.evaluate(xp.arange(3.0) * 2)  # what plans is there
@@ -120,14 +118,14 @@ def test_work_of_kernels_is_not_done_at_the_call(xp: ModuleType) -> None:
         rounds(xp, 200)  # its plans come back, and are worth it
         x, y = xp.asarray(VALUES), xp.asarray(VALUES[::-1].copy())
 
-    def other() -> None:
-        z = xp.asarray(VALUES[:-100])
+    def other(fewer: int) -> None:
+        z = xp.asarray(VALUES[:-fewer])
         for _ in range(3):
             z = xp.log1p(z * z + 1.5)
             xp.evaluate(z)
 
-    for _ in range(3):  # the program is watched for some time after the first one
-        other()
+    for fewer in (100, 101, 102):  # the program is watched for some time after the first one
+        other(fewer)
         tiering._turns[0] += allowance.MOST_TURNS
     assert allowance.is_given()
     for _ in range(3):
@@ -190,3 +188,14 @@ def test_a_reset_forgets_an_allowance(xp: ModuleType) -> None:
     tiering.forget()
     assert not allowance.is_given()
     assert allowance.used_ns() == 0
+
+
+def test_explaining_begins_no_watch(xp: ModuleType) -> None:
+    rounds(xp, 2)
+    x = xp.asarray(VALUES)
+    while allowance.is_given():
+        xp.exp(x)
+    before = allowance._state[0].begun
+    for _ in range(2):
+        assert xp.explain(xp.log1p(xp.asarray(VALUES[:-7]) * 1.5)).waiting
+    assert allowance._state[0].begun is before is None

@@ -160,12 +160,17 @@ def column(x: Node, index: int, value: Node) -> Node:
     return build.update(x, value, index, (x.shape[1],))
 
 
-def test_writes_to_different_elements_are_made_together() -> None:
+def columns(*indices: int) -> tuple[Graph, list[int], JointWrites]:
+    """An array whose columns are written one after the other."""
     x = array(5, 4)
-    for index in (0, 1, 3):
+    for index in indices:
         x = column(x, index, array(5))
-    graph, (first, second, third) = graph_of(x)
-    writes = JointWrites(graph)
+    graph, updates = graph_of(x)
+    return graph, updates, JointWrites(graph)
+
+
+def test_writes_to_different_elements_are_made_together() -> None:
+    graph, (first, second, third), writes = columns(0, 1, 3)
     assert not writes.can_join(first)  # what it is one of is an array in memory
     assert writes.can_join(second)
     writes.join(second)
@@ -181,11 +186,7 @@ def test_writes_to_different_elements_are_made_together() -> None:
 
 
 def test_a_write_that_touches_another_is_made_for_itself() -> None:
-    x = array(5, 4)
-    for index in (0, 1, 0):
-        x = column(x, index, array(5))
-    graph, (_, second, third) = graph_of(x)
-    writes = JointWrites(graph)
+    _, (_, second, third), writes = columns(0, 1, 0)
     writes.join(second)
     assert not writes.can_join(third)
 
