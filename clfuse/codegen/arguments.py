@@ -127,13 +127,18 @@ class Arguments:
         return name
 
     def seam(self, prefix: str, place: tuple[int, ...], number: int) -> str:
-        """The name of an index or a distance that belongs to a seam; one for each `place`."""
+        """The name of an index or a distance that belongs to a seam, or of the number of rounds of
+        a loop; one for each `place`."""
         key = (prefix, *place)
         if key not in self._names:
             count = sum(isinstance(k, tuple) and k[0] == prefix for k in self._names)
             name = f"{prefix}{count}"
             self._add(key, IntegerArgument(number), self.index_type, name, None)
         return self._names[key]
+
+    def has(self, prefix: str) -> bool:
+        """Whether `seam` has given a name with that prefix."""
+        return any(isinstance(key, tuple) and key[0] == prefix for key in self._names)
 
     def offset(self, access: Access) -> str:
         """Text ``o3 + `` for an access whose offset is not zero (or would be for other shifts)."""

@@ -34,6 +34,8 @@ from .arguments import Arguments, Binding
 from .kinds import maps, reductions, scan_kernels, selections, time_tiles
 from .kinds.writing import Writing
 from .lines.expressions import Preamble
+from .lines.names import ROUNDS
+from .lines.rounds import renumbered
 from .relaxed import may_relax
 
 
@@ -90,6 +92,8 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     context.signature = arguments.signature
     head = templates.head(preamble, uses_fp64(kernel))
     text = templates.render(template, {"k": context}).lstrip("\n")
+    if arguments.has(ROUNDS):
+        text = renumbered(text)
     group = kernel.work_group if kernel.schedule == "gpu" else 1
     return Rendered(
         kernel.label,

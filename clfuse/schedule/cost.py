@@ -89,7 +89,8 @@ def min_elements_per_piece(traits: DeviceTraits) -> int:
 
 
 class Cost:
-    """Decides between computing a value again and storing it, for one device.
+    """Decides between computing a value again and storing it, for one device, where a kernel has
+    at most `max_steps` operations (0: as many as the device's kernels have).
 
     `weight` is always the operations of an element in additions, `loaded` the bytes that they need
     from memory; `itemsize` those of the result.
@@ -99,10 +100,10 @@ class Cost:
     (True, '17 bytes an element to compute it again, 16 through memory')
     """
 
-    def __init__(self, traits: DeviceTraits) -> None:
+    def __init__(self, traits: DeviceTraits, max_steps: int = 0) -> None:
         self._per_weight = traits.operation_nbytes
         self.gather_weight = traits.gather_weight
-        self.max_steps = traits.max_steps
+        self.max_steps = max_steps or traits.max_steps
         self.max_arguments = max_arguments(traits)
         self.max_parameter_nbytes = max(traits.max_parameter_nbytes, math.ceil(4 * BUFFER_NBYTES))
         self.max_unrolled_weight = traits.unrolled_weight

@@ -20,9 +20,10 @@ ORDER = """
     user_frames tracebacks
     ops target.costs target.traits target.verified
     ir
-    schedule.kinds schedule.records schedule.graph schedule.cost schedule.traffic schedule.dataflow
-    schedule.device_libraries schedule.rewrite schedule.partition schedule.shape schedule.lower
-    schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner schedule
+    schedule.kinds schedule.records schedule.graph schedule.rounds schedule.cost schedule.traffic
+    schedule.dataflow schedule.device_libraries schedule.rewrite schedule.partition schedule.shape
+    schedule.lower schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner
+    schedule
     codegen.arguments codegen.signatures codegen.relaxed codegen.lines codegen.templates
     codegen.kinds codegen
     runtime.files runtime.drivers runtime.context runtime.simulated runtime.devices runtime.memory

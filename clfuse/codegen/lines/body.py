@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Final
 
 import numpy as np
@@ -23,7 +22,6 @@ from clfuse.codegen.arguments import Arguments
 from clfuse.dtypes import mask_type, memory_type
 from clfuse.schedule.finish.prefetching import position_chain
 from clfuse.schedule.records import (
-    Access,
     Carried,
     Index,
     Item,
@@ -34,22 +32,22 @@ from clfuse.schedule.records import (
     Step,
     Store,
 )
+from clfuse.schedule.rounds import LEAST, Rounds, Stretch, find, outer_uses
 from clfuse.target.traits import DeviceTraits
 
+from .addresses import Addresses
 from .components import LANES, components, turned
 from .expressions import Expressions, Preamble, Register, lanes_like, vector
-from .names import AHEAD, EPILOGUE, FAR, GROUP, JUMP, LOOP, SEAM, UNIFORM, WITHIN
+from .names import AHEAD, EPILOGUE, LOOP, ROUNDS, UNIFORM
+from .rounds import loop_lines
 from .short_rows import filled_rows, interleaved
 
-LIMITING: Final = frozenset(("clip",))
+_LIMITING: Final = frozenset(("clip",))
 """Operations of positions that asking leaves out: it may ask for what does not exist."""
 
 
-class Body:
-    """Writes the lines of one kernel; keeps its arguments, preamble and index groups.
-
-    `kept_rank` dimensions exist outside the folded ones; `vector` is the dimension of the lanes.
-    """
+class Body(Addresses):
+    """Writes the lines of one kernel; keeps its arguments and preamble."""
 
     def __init__(
         self,
@@ -59,19 +57,9 @@ class Body:
         preamble: Preamble,
         group_numbers: Iterator[int] | None = None,
     ) -> None:
-        self.kernel = kernel
+        super().__init__(kernel, arguments, group_numbers)
         self.traits = traits
-        self.arguments = arguments
         self.preamble = preamble
-        self.vector = kernel.vector
-        self.seams = kernel.seams(kernel.vector)
-        """Indices along the lanes; a run lies between two of them and begins at ``at``."""
-        self.groups: dict[object, str] = {}
-        self.group_lines: list[str] = []
-        # Phases of one kernel share the numbers: their groups are arguments of the same kernel.
-        self.group_numbers = count() if group_numbers is None else group_numbers
-        self.index = "j"
-        """The name of the index along the lanes that is being written."""
         self.steps_by_vectors = False
         """Whether that index is a multiple of the width wherever vectors are written."""
         self.carried: dict[int, Register] = {}
@@ -82,6 +70,8 @@ class Body:
         """Whether streamed stores go past the caches, where that is known; None has each ask."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
         """Writes a `Prefix`: (item, writer, registers, name) -> its lines and its register."""
+        self._stretches: dict[tuple[int, ...], list[Stretch]] = {}
+        """The loops in lists of items, by the registers of these."""
 
     def beside(self, kernel: Kernel) -> Body:
         """The body of another part of the launch: same arguments, preamble and numbers."""
@@ -105,104 +95,6 @@ class Body:
         """Expressions of `width` for this kernel."""
         return Expressions(width, self.traits, self.preamble)
 
-    def group(self, access: Access) -> str:
-        """The name of the sum of all index terms but the lanes' (computed by `group_lines`)."""
-        key = (access.strides, access.jumps)
-        if key not in self.groups:
-            jumps = [self._jump(jump) for jump in access.jumps]
-            number = next(self.group_numbers)
-            terms = []
-            for dim, stride in enumerate(access.strides):
-                if dim == self.vector or stride == 0:
-                    continue
-                name = self.arguments.integer(f"s{number}_{dim}", stride)
-                terms.append(f"{name} * i{dim}")
-            text = " + ".join(terms + jumps) or "0"
-            name = self.groups[key] = f"{GROUP}{number}"
-            self.group_lines.append(f"const {self.arguments.index_type} {name} = {text};")
-        return self.groups[key]
-
-    def begin_scope(self) -> None:
-        """Forget the groups: what is written from here on does not see their declarations."""
-        self.groups.clear()
-
-    def _is_from(self, dim: int, index: int) -> str:
-        """A test whether this element's index of `dim` is `index` or behind it."""
-        name = "at" if dim == self.vector else f"i{dim}"
-        return f"{name} >= {self.arguments.seam(SEAM, (dim, index), index)}"
-
-    def _jump(self, jump: tuple[int, int, int]) -> str:
-        """The name of what a jump adds to the number of this run's elements."""
-        if jump not in self.groups:
-            dim, index, by = jump
-            far = self.arguments.seam(FAR, jump, by)
-            name = self.groups[jump] = f"{JUMP}{next(self.group_numbers)}"
-            kind = self.arguments.index_type
-            test = self._is_from(dim, index)
-            self.group_lines.append(f"const {kind} {name} = {test} ? {far} : 0;")
-        return self.groups[jump]
-
-    def _limit(self, access: Access) -> str:
-        """The name of the truth that a limited access has an element here; the same for a run."""
-        key = ("within", access.within)
-        if key not in self.groups:
-            tests = self._tests(access.within)
-            name = self.groups[key] = f"{WITHIN}{next(self.group_numbers)}"
-            self.group_lines.append(f"const int {name} = {tests};")
-        return self.groups[key]
-
-    def _tests(self, bounds: Sequence[tuple[int, int, int]]) -> str:
-        """A test whether the indices lie within these bounds (dimension, first index, end)."""
-        tests = []
-        for dim, first, end in bounds:
-            if first > 0:
-                tests.append(self._is_from(dim, first))
-            if end < self.kernel.extents[dim]:
-                tests.append(f"!({self._is_from(dim, end)})")
-        return " && ".join(tests)
-
-    def is_within(self, boxes: Sequence[Sequence[tuple[int, int]]]) -> str:
-        """A test whether the indices lie in one of these boxes; empty for no boxes."""
-        tests = [self._tests([(dim, *pair) for dim, pair in enumerate(box)]) for box in boxes]
-        return " || ".join([f"({test})" for test in tests])
-
-    def run_end(self, limit: str) -> str:
-        """Where the run that begins at ``at`` ends: at the next seam, at the latest at `limit`."""
-        return self._next(self.vector, self.seams, "at", limit)
-
-    def rows_end(self, dim: int, limit: str) -> str:
-        """The same of the rows of dimension `dim` that begin at its index."""
-        return self._next(dim, self.kernel.seams(dim), f"i{dim}", limit)
-
-    def _next(self, dim: int, seams: Sequence[int], begin: str, limit: str) -> str:
-        if not seams:
-            return limit
-        names = [self.arguments.seam(SEAM, (dim, index), index) for index in seams]
-        tests = "".join([f"{begin} < {name} ? {name} : " for name in names])
-        return f"min({limit}, {tests}{limit})"
-
-    def _lane_stride(self, access: Access) -> int:
-        if self.vector >= len(access.strides):
-            return 0
-        return access.strides[self.vector]
-
-    def _stride_name(self, access: Access) -> str:
-        group = self.group(access)
-        return self.arguments.integer(f"v{group[1:]}", self._lane_stride(access))
-
-    def place(self, access: Access, lane: int | str = 0) -> str:
-        """The index of the element for position `index` plus `lane` along the vector dimension."""
-        base = f"{self.arguments.offset(access)}{self.group(access)}"
-        stride = self._lane_stride(access)
-        j = self.index if lane == 0 else f"({self.index} + {lane})"
-        if stride == 0:
-            return base
-        if stride == 1:
-            return f"{base} + {j}"
-        if stride == -1:
-            return f"{base} - {j}"
-        return f"{base} + {j} * {self._stride_name(access)}"
-
     def split(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
         """(items that are the same for all lanes, the others), each in order."""
         same: set[int] = set()
@@ -214,7 +106,7 @@ class Body:
             elif isinstance(item, Carried):
                 uniform = self.vector >= len(self.kernel.extents) - self.kernel.reduced
             elif isinstance(item, Load | Index):
-                uniform = self._lane_stride(item.access) == 0
+                uniform = self.lane_stride(item.access) == 0
                 if isinstance(item, Load) and item.position is not None:
                     uniform = uniform and item.position in same
                 if isinstance(item, Load) and item.other is not None:
@@ -235,9 +127,49 @@ class Body:
         registers: dict[int, Register],
         prefix: str = LOOP,
     ) -> list[str]:
-        """Statements that compute `items`; adds them to `registers`."""
+        """Statements that compute `items`; adds them to `registers`.
+
+        Steps that repeat become a loop.
+        """
+        out: list[str] = []
+        at = 0
+        for first, end, rounds in self.stretches(items):
+            out += self._lines(items[at:first], width, registers, prefix)
+            out += self.loop(rounds, items[first:end], width, [(prefix, registers)])
+            at = end
+        return out + self._lines(items[at:], width, registers, prefix)
+
+    def stretches(self, items: Sequence[Item]) -> list[Stretch]:
+        """The loops in the items: which of them are rounds of equal steps."""
+        if len(items) < LEAST:
+            return []
+        key = tuple([item.var for item in items])
+        if key not in self._stretches:
+            self._stretches[key] = find(items, outer_uses(self.kernel, items))
+        return self._stretches[key]
+
+    def loop(
+        self,
+        rounds: Rounds,
+        items: Sequence[Item],
+        width: int,
+        copies: Sequence[tuple[str, dict[int, Register]]],
+    ) -> list[str]:
+        """Statements for rounds of steps, whose items these are, for each (prefix, registers)."""
+        bound = self.arguments.seam(ROUNDS, (items[0].var,), rounds.count)
+        named = [(prefix, own, prefix == UNIFORM) for prefix, own in copies]
+        lines = loop_lines(rounds, self.writer(width), bound, self.arguments.index_type, named)
+        if lines is not None:
+            return lines
+        return [
+            line for prefix, own in copies for line in self._lines(items, width, own, prefix)
+        ]
+
+    def _lines(
+        self, items: Sequence[Item], width: int, registers: dict[int, Register], prefix: str
+    ) -> list[str]:
         writer = self.writer(width)
-        out = []
+        out: list[str] = []
         together = interleaved(items, self.vector) if width > 1 else {}
         together = {var: row for var, row in together.items() if self._is_own_row(row)}
         apart = dict(self.turned)
@@ -260,7 +192,7 @@ class Body:
                 text, register = self._load(item, width, name, position)
                 if item.access.within:
                     other = self._other(item, writer, register, registers)
-                    text = f"{self._limit(item.access)} ? {text} : {other}"
+                    text = f"{self.limit(item.access)} ? {text} : {other}"
             elif isinstance(item, Index):
                 text, register = self._index(item, width, name)
             elif isinstance(item, Scalar):
@@ -299,7 +231,7 @@ class Body:
         """Statements that load all that lies between the loads of a row, row after row; each of
         these loads is chosen from there."""
         first = loads[0]
-        writer, stride = self.writer(width), self._lane_stride(first.access)
+        writer, stride = self.writer(width), self.lane_stride(first.access)
         start = f"{self.pointer(first.value, first.dtype)} + {self.place(first.access)}"
         kind = writer.in_memory(first.dtype)
         lines = [
@@ -365,10 +297,10 @@ class Body:
         last = f"{self.arguments.integer(f'n{dim}', self.kernel.extents[dim])} - {width}"
         index, self.index = self.index, AHEAD
         try:
-            known = {one.var: registers[one.var] for one in same}
+            known = {one.var: registers[one.var] for one in same if one.var in registers}
             lines = []
             for one in chain:
-                if isinstance(one, Step) and one.op.name in LIMITING:
+                if isinstance(one, Step) and one.op.name in _LIMITING:
                     known[one.var] = known[one.operands[0]]
                 else:
                     lines += self.lines([one], width, known, AHEAD)
@@ -411,7 +343,7 @@ class Body:
         place = self.place(item.access)
         if width == 1:
             return f"{pointer}[{place}]"
-        stride = self._lane_stride(item.access)
+        stride = self.lane_stride(item.access)
         writer = self.writer(width)
         if stride == 1:
             # In whole vectors sums of products took 0.96 times as long as in parts, sums and
@@ -437,7 +369,7 @@ class Body:
         if width == 1:
             return f"(long)({place})", Register(name, dtype)
         lanes = ", ".join(map(str, range(width)))
-        stride = self._lane_stride(item.access)
+        stride = self.lane_stride(item.access)
         if stride == 0:
             return f"(long{width})((long)({place}))", Register(name, dtype)
         ramp = f"(long{width})({lanes})"
@@ -494,7 +426,7 @@ class Body:
         place = self.place(store.access)
         if width == 1:
             return [f"{pointer}[{place}] = {text};"]
-        stride = self._lane_stride(store.access)
+        stride = self.lane_stride(store.access)
         kind = writer.in_memory(store.dtype)
         if stride == 1:
             aligned = self._lies_on_vectors(store, width)
@@ -534,14 +466,14 @@ class Body:
             return False
         access = touched.access
         # Backwards, a vector's first element in memory is that of its last lane.
-        first = access.offset - (width - 1 if self._lane_stride(access) == -1 else 0)
+        first = access.offset - (width - 1 if self.lane_stride(access) == -1 else 0)
         others = [stride for dim, stride in enumerate(access.strides) if dim != self.vector]
         jumps = [by for _, _, by in access.jumps]
         return all(distance % width == 0 for distance in (first, *others, *jumps))
 
     def is_streamed(self, store: Store) -> bool:
         """Whether vectors of this store go past the caches: not where its memory is read, too."""
-        return self._lane_stride(store.access) == 1 and self._goes_past(store)
+        return self.lane_stride(store.access) == 1 and self._goes_past(store)
 
     def _goes_past(self, store: Store) -> bool:
         return self.kernel.streams and not any(

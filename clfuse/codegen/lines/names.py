@@ -36,6 +36,12 @@ SEAM: Final = "seam"
 FAR: Final = "far"
 """Arguments: distances that a jump adds."""
 
+ROUNDS: Final = "rounds"
+"""Arguments: how often the steps of a loop of registers are done."""
+
+CARRY: Final = "carry"
+"""Registers that one round of such a loop leaves to the next."""
+
 FAMILIES: Final[dict[str, str]] = {
     LOOP: "registers in loops",
     UNIFORM: "registers before loops",
@@ -46,6 +52,11 @@ FAMILIES: Final[dict[str, str]] = {
     WITHIN: "limits",
     SEAM: "arguments: seams",
     FAR: "arguments: jumps",
+    ROUNDS: "arguments: rounds of loops of registers",
+    f"{CARRY}{LOOP}": "carried registers of loops (carryr3_1)",
+    f"{CARRY}{UNIFORM}": "carried registers before loops",
+    f"{CARRY}{EPILOGUE}": "carried registers of epilogues",
+    f"{CARRY}u": "carried registers of the second vector",
     "a": "arguments: buffers",
     "k": "arguments: constants",
     "o": "arguments: offsets",

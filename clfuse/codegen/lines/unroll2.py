@@ -38,12 +38,17 @@ def pair(
     registers = (dict(known), behind)
     lines = [f"const {body.arguments.index_type} j_ = j + {kernel.width};"]
     try:
-        for item in inside:
-            if item.var in made:
-                continue
-            for copy, ((body.index, letter), own) in enumerate(zip(NAMES, registers, strict=True)):
-                one = asked_once([item], kernel.width, copy)
-                lines += body.lines(one, kernel.width, own, letter)
+        items = [item for item in inside if item.var not in made]
+        at = 0
+        for first, end, rounds in [*body.stretches(items), (len(items), len(items), None)]:
+            for item in items[at:first]:
+                for copy, (body.index, letter) in enumerate(NAMES):
+                    one = asked_once([item], kernel.width, copy)
+                    lines += body.lines(one, kernel.width, registers[copy], letter)
+            if rounds is not None:
+                copies = [(name[1], own) for name, own in zip(NAMES, registers, strict=True)]
+                lines += body.loop(rounds, items[first:end], kernel.width, copies)
+            at = end
         for (body.index, _), own in zip(NAMES, registers, strict=True):
             lines += body.stores(kernel.stores, kernel.width, own)
     finally:

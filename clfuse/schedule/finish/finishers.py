@@ -16,6 +16,7 @@ from clfuse.schedule.shape.geometry import finish_map
 from clfuse.schedule.shape.unroll2 import pair_vectors
 from clfuse.target.traits import DeviceTraits
 
+from .ordering import in_rounds
 from .prefetching import ask_ahead
 
 Finisher = Callable[[Kernel, DeviceTraits, ValueTable], list[Kernel]]
@@ -23,7 +24,7 @@ Finisher = Callable[[Kernel, DeviceTraits, ValueTable], list[Kernel]]
 
 def finish(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
     """The kernels that do on a device what `kernel` says, in order, with their geometry."""
-    return FINISHERS[kernel.kind](kernel, traits, values)
+    return FINISHERS[kernel.kind](in_rounds(kernel), traits, values)
 
 
 def _finish_map(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:

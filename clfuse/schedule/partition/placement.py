@@ -26,6 +26,7 @@ from clfuse.schedule.graph import Graph
 from clfuse.schedule.records import Cut, is_sequential
 from clfuse.schedule.rewrite.forwarding import just_written
 from clfuse.schedule.rewrite.joint_writes import JointWrites
+from clfuse.schedule.rounds import most_steps
 from clfuse.target.traits import DeviceTraits
 
 from .directions import is_read_across
@@ -79,7 +80,7 @@ class Placement:
         in_place: frozenset[int] = frozenset(),
     ) -> None:
         self.graph = graph
-        self.cost = cost.Cost(traits)
+        self.cost = cost.Cost(traits, most_steps(graph, traits))
         self.refused = refused
         self.fuse = fuse
         count = len(graph)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from clfuse.schedule.records import Item, Kernel, Step
+from clfuse.schedule.rounds import text_length
 from clfuse.target.traits import DeviceTraits
 
 __all__ = ["has_pairs", "pair_vectors", "waits_long"]
@@ -46,7 +47,7 @@ def has_pairs(kernel: Kernel) -> bool:
 def waits_long(kernel: Kernel) -> bool:
     """Whether the loop's operations wait for each other so long that a second vector should be
     computed meanwhile."""
-    return len(kernel.body) <= MAX_STEPS and longest_chain(kernel.body) >= LEAST_CHAIN
+    return longest_chain(kernel.body) >= LEAST_CHAIN and text_length(kernel) <= MAX_STEPS
 
 
 def longest_chain(items: Sequence[Item]) -> float:

@@ -6,7 +6,7 @@ import pytest
 
 from clfuse.codegen.joined import join
 from clfuse.codegen.kernels import render
-from clfuse.codegen.lines import body, names
+from clfuse.codegen.lines import addresses, names
 from clfuse.engine.executable import storage_roots
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
@@ -80,7 +80,7 @@ def test_every_name_is_of_one_family_and_is_declared_once(
 
 
 def test_two_generators_that_meet_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "WITHIN", names.EPILOGUE)
+    monkeypatch.setattr(addresses, "WITHIN", names.EPILOGUE)
     found = [declared_twice(source) for source in sources("mean of joined rows", TRAITS)]
     assert any(name.startswith(names.EPILOGUE) for twice in found for name in twice)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.schedule import cost
 from clfuse.schedule.records import Kernel, Load, Step
+from clfuse.schedule.rounds import MAX_REPEATED
 from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.support.recording import (
     BOOL,
@@ -314,21 +316,27 @@ def test_without_fusion_every_operation_is_a_kernel() -> None:
     assert len(kernels(planned(value, fuse=False))) == 3
 
 
-def test_a_very_long_chain_is_cut_into_kernels_of_bounded_size() -> None:
+@pytest.mark.parametrize(
+    ("is_loop", "most"), [(False, TRAITS.max_steps), (True, MAX_REPEATED)], ids=["chain", "loop"]
+)
+def test_a_very_long_chain_is_cut_into_kernels_of_bounded_size(is_loop: bool, most: int) -> None:
     value = array(1000)
+    draws = random.Random(1)
     for _ in range(5000):
-        value = call("add", value, number(1.0))
+        name = "add" if is_loop else draws.choice(["add", "subtract", "multiply"])
+        value = call(name, value, number(1.0))
     schedule = planned(value)
     sizes = [sum(isinstance(item, Step) for item in kernel.body) for kernel in kernels(schedule)]
     assert sum(sizes) == 5000
-    assert max(sizes) <= TRAITS.max_steps
+    assert max(sizes) <= most
+    assert len(sizes) == -(-5000 // most)
 
 
 def test_a_hundred_thousand_operations_plan_without_recursion() -> None:
     value = array(1000)
     for _ in range(100_000):
         value = call("negative", value)
-    assert len(kernels(planned(value))) == 100_000 // TRAITS.max_steps
+    assert len(kernels(planned(value))) == -(-100_000 // MAX_REPEATED)
 
 
 def test_kernels_stay_within_the_number_of_arguments() -> None:
