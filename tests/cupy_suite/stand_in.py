@@ -105,6 +105,8 @@ def install() -> None:
     sys.modules["cupy.exceptions"] = np.exceptions
     for name in SUBMODULES:
         sys.modules[f"cupy.{name}"] = getattr(LIBRARY, name)
+    # CuPy's own makes arrays from pointers.
+    sys.modules["cupy.lib.stride_tricks"] = LIBRARY.lib.stride_tricks
     sparse = _module("cupyx.scipy.sparse", issparse=lambda value: False)
     scipy = _module("cupyx.scipy", sparse=sparse)
     _module("cupyx", scipy=scipy, errstate=_nothing, allow_synchronize=_nothing)

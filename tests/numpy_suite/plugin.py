@@ -70,10 +70,13 @@ def _shadow(parent: Any, name: str) -> None:
     for step in path:
         parent, reference = getattr(parent, step), getattr(reference, step)
     reference = getattr(reference, last)
+    names = {key: _ours(value) for key, value in vars(reference).items() if key != "__getattr__"}
+    own = sys.modules.get(f"clfuse.{name}")
+    if own is not None:  # a package of clfuse's with that name
+        vars(own).update({key: value for key, value in names.items() if key not in vars(own)})
+        return
     made = types.ModuleType(reference.__name__, reference.__doc__)
-    made.__dict__.update(
-        {key: _ours(value) for key, value in vars(reference).items() if key != "__getattr__"}
-    )
+    made.__dict__.update(names)
     made.__dict__["__getattr__"] = lambda key: getattr(reference, key)
     made.__path__ = []
     setattr(parent, last, made)

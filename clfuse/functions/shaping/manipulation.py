@@ -274,7 +274,7 @@ def sliding_window_view(
         axes = tuple(range(rank))
         if len(windows) != rank:
             raise ValueError(
-                "Since axis is None, must provide window_shape for all dimensions of `x`; got "
+                "Since axis is `None`, must provide window_shape for all dimensions of `x`; got "
                 f"{len(windows)} window_shape elements and `x.ndim` is {rank}."
             )
     else:

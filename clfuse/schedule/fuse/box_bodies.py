@@ -193,6 +193,7 @@ class Cells:
                 made.cells.append(replace(cell, boxes=rest))
         made._check_size()
         made._check_folds()
+        made._check_scans()
         return made
 
     def without(self, values: Collection[int]) -> Cells:
@@ -251,6 +252,14 @@ class Cells:
         each = [cell.folded for cell in self.cells]
         if set[int]().union(*each) not in each:
             raise Apart("no element is of all that they fold")
+
+    def _check_scans(self) -> None:
+        """Whether nothing is scanned that depends on what another scan has made: where scans go in
+        pieces, the pieces are folded before anything is scanned."""
+        for cell in self.cells:
+            for scan in prefixes(cell.items):
+                if prefixes(needed_items(cell.items, {scan.operand})):
+                    raise Apart("one of them scans what the other one has scanned")
 
     def _written(self) -> dict[int, Store]:
         """What is stored, by value; where it lies has to be the same in all cells."""
