@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import joined
+from tests.fuzz import joined, loops
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import shrink
@@ -78,6 +78,18 @@ def test_random_programs_agree_where_numpy_does_the_small_parts(
                 pytest.fail(f"CLFUSE_HOST_US=1000000 python -m tests.fuzz --seed {program_seed}\n"
                             f"{found}", pytrace=False)
     assert xp.stats()["host_evaluations"] > before + PROGRAMS // 8
+
+
+@pytest.mark.clfuse_only
+def test_random_loops_agree_whoever_computes(xp: ModuleType) -> None:
+    """NumPy at the call, NumPy by what was recorded, and kernels that come from the background."""
+    usual = {"host_us": 50, "build_after_ms": 20, "background": "on"}
+    drawn = random.Random(f"{FIRST} loops").sample(range(2 ** 32), max(1, PROGRAMS // 25))
+    with xp.config.override(**usual):
+        for seed in drawn:
+            loop = loops.Loop(seed)
+            problem = loops.check(loop, xp)
+            assert not problem, loops.report(loop, problem)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
     python -m tests.fuzz --seed 123 --show        # print it, run nothing
     python -m tests.fuzz --texts                  # programs of tests.fuzz.texts
     python -m tests.fuzz --joined                 # expressions of tests.fuzz.joined
+    python -m tests.fuzz --loops                  # loops of tests.fuzz.loops
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.fuzz import joined, text_runner, texts
+from tests.fuzz import joined, loops, text_runner, texts
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.command_line import parser_of_seeds, seeds_of
 from tests.fuzz.generate import generate
@@ -40,11 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="loops, functions, conditions and looks; each runs twice")
     parser.add_argument("--joined", action="store_true",
                         help="expressions that join rows and fold them")
+    parser.add_argument("--loops", action="store_true",
+                        help="loops of many rounds, with clfuse's settings as they are")
     options = parser.parse_args(arguments)
     seeds = seeds_of(options)
     if options.show:
         for seed in seeds:
             print(joined.Expression(seed).text if options.joined
+                  else loops.Loop(seed).text() if options.loops
                   else text_runner.script(texts.generate(seed)) if options.texts
                   else generate(seed).script(options.module))
         return 0
@@ -53,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1 if run_joined(seeds, options) else 0
     if options.texts:
         return 1 if run_texts(seeds, options) else 0
+    if options.loops:
+        return 1 if run_loops(seeds, options) else 0
     return 1 if run(seeds, options) else 0
 
 
@@ -87,6 +93,27 @@ def run_joined(seeds: range, options: argparse.Namespace) -> int:
             if failures >= options.failures:
                 break
     print(f"{len(seeds)} expressions, {failures} differ", file=sys.stderr)
+    return failures
+
+
+def run_loops(seeds: range, options: argparse.Namespace) -> int:
+    """How many loops differed."""
+    xp = importlib.import_module(options.module)
+    failures = 0
+    for done, seed in enumerate(seeds, 1):
+        if options.trace:
+            print(f"seed {seed}", file=sys.stderr, flush=True)
+        loop = loops.Loop(seed)
+        problem = loops.check(loop, xp)
+        if problem:
+            failures += 1
+            if options.shrink:
+                loops.shrink(loop, xp)
+            print(f"\n=== {loops.report(loop, problem)}", flush=True)
+            if failures >= options.failures:
+                break
+        if done % 100 == 0 or done == len(seeds):
+            print(f"{done} of {len(seeds)} loops, {failures} differ", file=sys.stderr, flush=True)
     return failures
 
 

@@ -244,3 +244,21 @@ def test_rounds_that_cannot_be_read_in_parts_are_found_together(
         np.testing.assert_allclose(np.asarray(run(cf, 3)), run(np, 3), rtol=1e-12, atol=1e-12)
     assert tries[0] > 1, tries
     assert tries[1] <= 2 * tries[0]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f8"])
+@pytest.mark.parametrize("length", [7, 60_000])
+def test_scans_of_scans_of_joined_arrays(length: int, dtype: str, xp: ModuleType) -> None:
+    """Where the first is folded piece by piece, nothing is scanned yet."""
+    for module in (np, xp):
+        x = (module.arange(length) % 16).astype(dtype)
+        x[1:-1] += 1
+        joined = module.concatenate([x, x[::-1]])
+        made = [
+            module.cumsum(module.cumsum(x) % 5), module.cumsum(module.cumsum(joined) % 7) % 3,
+            module.cumprod(module.cumsum(joined % 2) % 2), module.cumsum(x) % 5 + x,
+        ]  # fmt: skip
+        if module is np:
+            wanted = made
+    for one, other in zip(made, wanted, strict=True):
+        assert_bitwise(one, other)

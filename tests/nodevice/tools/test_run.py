@@ -2,14 +2,18 @@
 else.
 """
 
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import clfuse
 from clfuse.__main__ import summary
 from clfuse.tools.substitution import Substitution
 
@@ -568,3 +572,20 @@ def test_a_large_cache_is_counted_as_far_as_there_is_time(tmp_path):
     assert summary(tmp_path) == f"{tmp_path}: 5 files, 2.5 MiB"
     assert summary(tmp_path, 0.0) == f"{tmp_path}: more than 1 files, more than 0.5 MiB"
     assert summary(tmp_path / "nothing") == f"{tmp_path / 'nothing'}: none yet"
+
+
+def test_numpys_modules_are_behind_ours_of_the_same_name() -> None:
+    """A program may take names from ``np._core``; clfuse has a package that is called so."""
+    ours, theirs = (
+        {module.name for module in pkgutil.iter_modules(package.__path__)}
+        for package in (clfuse, np)
+    )
+    both = ours & (theirs | set(dir(np)))
+    assert "_core" in both
+    for name in both:
+        known = [key for key in dir(getattr(np, name)) if key[:2] != "__"]
+        found = importlib.import_module(f"clfuse.{name}")
+        assert [key for key in known if not hasattr(found, key)] == []
+    served = Substitution()
+    assert served.replacement("numpy._core.umath") is np._core.umath
+    assert served.replacement("numpy._core.multiarray") is np._core.multiarray
