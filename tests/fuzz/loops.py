@@ -46,7 +46,8 @@ STEPS = """
     {x} = ({x} * 3 + 1) % 16|{x} = np.roll({x}, 1)|{x} = {x}[::-1]|{x} = {x}.copy()
     {x} = np.concatenate([{x}[-1:], {x}[:-1]])|{x} = np.maximum({x}, {y}[::-1])
     {x} = np.cumsum({x} % 3)[: len({x})].astype({x}.dtype) % 16|{x} = np.abs({x} - {y}) % 16
-    {x} = f({x}, {y})|{x} = {x}.reshape(2, -1)[::-1].ravel()|{x} = ({x} // 1 + 1) * ({y} // 1 + 1) % 16
+    {x} = f({x}, {y})|{x} = {x}.reshape(2, -1)[::-1].ravel()
+    {x} = ({x} // 1 + 1) * ({y} // 1 + 1) % 16
     t = {x}[::2] + {y}[1::2]; {x}[::2] = t % 8|t = {x} - {x}.min(); {x} = t % 16
     t = {x} > {k}; {x} = {x} * t|t = {x}[: len({x}) - i % 7] + 1; {x}[: t.size] = t % 16
     {x} = np.repeat({x}[: len({x}) // 2], 2)|t = ({x}.reshape(-1, 3) % 4).sum(axis=1); look(t.max())
@@ -61,7 +62,8 @@ LOOKS = """
     look(np.count_nonzero({x} == {y}))|look(bool(({x} == {y}).all()))|look({x}.any())
     look({x}[1:].sum() - {x}[:-1].sum())|look({x}.tolist()[-2:])|look(np.nonzero({x} > {k})[0][:5])
     kept.append({x}[:4])|kept.append({x}.copy()[:9])|kept.append({x} + 1)|kept.append({x}.sum())
-    look(np.dot({x} % 4, {y} % 4))|look(({x} % 4 * ({y} % 4)).sum())|look(np.bincount({x}.astype('i8'), minlength=4))
+    look(np.dot({x} % 4, {y} % 4))|look(({x} % 4 * ({y} % 4)).sum())
+    look(np.bincount({x}.astype('i8'), minlength=4))
     look(np.unique({x})[:5])|look({x}.reshape(2, -1).sum(axis=0)[:4])|look(str({x}[:2]))
     try: look({x} + np.ones(len({x}) + 2)); look(1)|look(np.searchsorted(np.sort({x}), {k}))
     look({x}.mean() > {k})|look((({x} % 4 - {y} % 4) ** 2).sum())|look({x}.cumsum()[-1])
