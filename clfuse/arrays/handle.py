@@ -49,6 +49,9 @@ DTYPES: Final[dict[str, np.dtype]] = {
 }
 """The dtypes that live on a device, one object each."""
 
+MOST_NOT_NATIVE: Final = 1024
+"""Entries of `_native` from which on dtypes of records, texts and times are looked at each time."""
+
 _native: dict[np.dtype, np.dtype | None] = {}
 
 
@@ -65,7 +68,8 @@ def native_dtype(dtype: np.dtype) -> np.dtype | None:
     if found is dtype and dtype not in _native:
         # Equal dtypes that carry metadata, or C's `long long`, must not replace the usual object.
         found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
-        _native[dtype] = found
+        if found is not None or len(_native) < MOST_NOT_NATIVE:
+            _native[dtype] = found
     if settings.fp64 == "downcast" and found is not None and needs_fp64(found) and lacks_fp64():
         return DTYPES["complex64" if found.kind == "c" else "float32"]
     return found

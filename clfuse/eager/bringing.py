@@ -220,6 +220,9 @@ def _is_awaited(handle: Handle, value: Handle) -> bool:
     return _is_brought(value._storage.node) and host_elements(value) is not None
 
 
+MOST_FITTING: Final = 1024
+"""Entries of `_fitting`: a program that makes ever other dtypes of records would fill it."""
+
 _fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
 
 
@@ -228,6 +231,8 @@ def fits(source: np.dtype, target: np.dtype) -> bool:
     try:
         return _fitting[source, target]
     except KeyError:
+        if len(_fitting) >= MOST_FITTING:
+            _fitting.clear()
         return _fitting.setdefault((source, target), np.can_cast(source, target, "same_kind"))
 
 

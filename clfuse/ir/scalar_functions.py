@@ -7,7 +7,8 @@ writes its calls, in vectors lane by lane.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from clfuse.dtypes import register_type
 from clfuse.frozen import frozen
 
 from .nodes import Kind, Node, Op
+
+FUNCTIONS_KEPT: Final = 1024
+"""Functions that are one operation each; one that was forgotten is another operation the next time.
+"""
 
 
 @frozen
@@ -65,7 +70,7 @@ class Function:
         return f"{head}\n{{\n    return ({kind})({', '.join(calls)});\n}}"
 
 
-@cache
+@lru_cache(FUNCTIONS_KEPT)
 def operation(name: str, function: Function) -> Op:
     """The element-wise operation that a function is; `name` is for people."""
     op = Op(Kind.MAP, name, None, function.dtypes, function.dtype)

@@ -31,6 +31,9 @@ FORMAT = 1
 LARGEST_FILE = 1 << 20
 """Bytes, 30,000 digests: where it is reached, the older half goes."""
 
+MOST_KNOWN = 1 << 15
+"""Digests that are known, more than a file has: where they are more, the file is read again."""
+
 _LINE = re.compile(rb"^%d ([0-9a-f]{32})$" % FORMAT, re.MULTILINE)
 
 _known: dict[Path | None, set[str]] = {}
@@ -54,6 +57,9 @@ def note(name: str) -> None:
         known = _read(path)
         if name in known:
             return
+        if len(known) >= MOST_KNOWN:
+            del _known[path]
+            known = _read(path)
         known.add(name)
         if path is None:
             return

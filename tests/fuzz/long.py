@@ -371,6 +371,17 @@ def _instances(kind: type) -> int:
 _references: dict[type, int] = {}
 
 
+def fill_caches(draw: random.Random) -> None:
+    """Build as many programs as are kept: from here on a new one takes the place of another one,
+    and memory cannot grow by those that come for the first time."""
+    from clfuse.runtime.launches import program
+
+    for _ in range(4 * program.PROGRAMS_LIMIT):
+        if len(program._programs) >= program.PROGRAMS_LIMIT:
+            break
+        looked(new_structures(cf, draw))
+
+
 # -- the run ---------------------------------------------------------------------------------------
 
 
@@ -402,6 +413,9 @@ def run(
     begin = time.monotonic()
     step = max(evaluations // lines // BLOCK, 1) * BLOCK
     for done in range(0, evaluations + 1, BLOCK):
+        if done == SETTLED and "new_structures" in names:
+            with _quiet(), cf.config.override(host_us=0, build_after_ms=0):
+                fill_caches(draw)
         is_late = time.monotonic() - begin > seconds
         if done % step == 0 or done == SETTLED or is_late:
             taken.append((done, figures()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 KEYWORDS: Final = frozenset(
@@ -19,6 +19,9 @@ KEYWORDS: Final = frozenset(
     " __constant __global __kernel __local __private size_t ptrdiff_t intptr_t uintptr_t".split()
 )
 """Words that OpenCL C (3.0, 6.1.9) has a meaning for."""
+
+TEXTS_KEPT: Final = 256
+"""Texts of which is known what they declare; a program that makes ever other ones has many."""
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"
@@ -68,7 +71,7 @@ def rename_words(
     return _TOKEN.sub(other, text)
 
 
-@cache
+@lru_cache(TEXTS_KEPT)
 def macros(preamble: str) -> str:
     """What the macros of a preamble are defined as: names in it belong to where it is used."""
     return "\n".join([
@@ -80,7 +83,7 @@ def macros(preamble: str) -> str:
 _DEFINED: Final = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 
 
-@cache
+@lru_cache(TEXTS_KEPT)
 def defined_macros(text: str) -> frozenset[str]:
     """The macros that a text defines.
 
@@ -107,7 +110,7 @@ def require_text(**texts: object) -> None:
             raise TypeError(f"{what}: {given!r}; expected a str")
 
 
-@cache
+@lru_cache(TEXTS_KEPT)
 def declared_names(preamble: str) -> frozenset[str]:
     """The macros, functions, types, constants and variables that a preamble declares.
 
@@ -128,7 +131,7 @@ def declared_names(preamble: str) -> frozenset[str]:
     return frozenset(found - KEYWORDS)
 
 
-@cache
+@lru_cache(TEXTS_KEPT)
 def members(preamble: str) -> frozenset[str]:
     """Names in the braces of a preamble's structures, those of its members among them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from clfuse.arrays.handle import downcasts
 from clfuse.user_kernels.language.array_route.accesses import Domain
@@ -12,6 +12,9 @@ from clfuse.user_kernels.language.source import barriers
 from clfuse.user_kernels.language.source.checked_source import Source
 from clfuse.user_kernels.language.source.lower import lower
 from clfuse.user_kernels.language.source.tree import Function
+
+FUNCTIONS_KEPT: Final = 256
+"""Typed functions of one kernel: a number of its surroundings that changes makes another one."""
 
 
 class Specializations:
@@ -55,6 +58,8 @@ class Specializations:
             if len(fixed) > len(self.fixed):
                 self.fixed = tuple(fixed.values())
                 self._on_more_fixed()
+            if len(self._functions) >= FUNCTIONS_KEPT:
+                self._functions.clear()
             self._functions[(rank, downcasts(), self.captured(), *kinds)] = found
         return found
 
