@@ -58,7 +58,7 @@ def host_node(array: np.ndarray) -> Node:
     if array.dtype is not dtype:
         array = array.astype(dtype)
     if array.size == 1:
-        return build.full(array.flat[0], array.shape)
+        return build.full(array.reshape(-1)[0], array.shape)  # `flat` takes 32 dimensions
     if array.size == 0:
         return build.full(dtype.type(0), array.shape)
     return upload(array)
