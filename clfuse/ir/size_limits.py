@@ -47,8 +47,6 @@ shape (1125899906842624,) and data type int8
     """
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > most:
-        if max(shape) > COUNTED_NBYTES:
-            raise ValueError("Maximum allowed dimension exceeded")
         if nbytes > COUNTED_NBYTES:
             raise ValueError(
                 "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum "
