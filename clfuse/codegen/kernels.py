@@ -25,13 +25,24 @@ import numpy as np
 
 from clfuse.dtypes import needs_fp64
 from clfuse.frozen import frozen
-from clfuse.schedule.kinds import COMPACT, COUNT, EXPAND, MAP, REDUCE, SCAN, TILES, KernelKind
+from clfuse.schedule.kinds import (
+    COMPACT,
+    COUNT,
+    EXPAND,
+    MAP,
+    REDUCE,
+    SCAN,
+    SCATTER,
+    TALLY,
+    TILES,
+    KernelKind,
+)
 from clfuse.schedule.records import Index, Kernel, Step
 from clfuse.target.traits import DeviceTraits
 
 from . import templates
 from .arguments import Arguments, Binding
-from .kinds import maps, reductions, scan_kernels, selections, time_tiles
+from .kinds import maps, reductions, scan_kernels, scatters, selections, time_tiles
 from .kinds.writing import Writing
 from .lines.expressions import Preamble
 from .lines.names import ROUNDS
@@ -72,6 +83,8 @@ WRITERS: Final[dict[KernelKind, Callable[[Kernel, Writing], str]]] = {
     SCAN: scan_kernels.fill,
     COMPACT: selections.fill,
     EXPAND: selections.fill,
+    TALLY: scatters.fill_tally,
+    SCATTER: scatters.fill_scatter,
     TILES: time_tiles.fill,
 }
 """What fills the context of a template for a kernel of each kind, and says which template."""

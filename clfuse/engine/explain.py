@@ -75,8 +75,9 @@ class ExplainedKernel:
     name : str
         The kernel's name in the OpenCL C.
     kind : str
-        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``tiles``, ``copy``, ``library``, or
-        ``launch``: a kernel that somebody wrote, which nothing was fused with.
+        ``map``, ``reduce``, ``scan``, ``compact``, ``expand``, ``tally``, ``scatter``, ``tiles``,
+        ``copy``, ``library``, or ``launch``: a kernel that somebody wrote, which nothing was fused
+        with.
     source : str
         OpenCL C; empty for copies and library calls.
     reads, writes : tuple of ArrayUse

@@ -65,5 +65,21 @@ COMPACT: Final = KernelKind(
 EXPAND: Final = KernelKind("expand", stays_apart="selects elements")
 """Packed elements, put back where a mask is true."""
 
+TALLY: Final = KernelKind(
+    "tally",
+    stays_apart="counts in local memory",
+    stores_elsewhere=True,
+    stores_side_by_side=True,
+)
+"""Elements counted by their places, or their weights added up, piece by piece in local memory."""
+
+SCATTER: Final = KernelKind(
+    "scatter",
+    stays_apart="stores at computed positions",
+    stores_elsewhere=True,
+    stores_side_by_side=True,
+)
+"""Elements stored at computed positions, or combined with what lies there."""
+
 TILES: Final = KernelKind("tiles", by_tiles=True)
 """Steps over neighbours, one after another, tile by tile in local memory or the cache."""

@@ -176,6 +176,29 @@ class Selection:
     other: int = -1
 
 
+@frozen
+class Scatter:
+    """What a ``tally`` or ``scatter`` kernel has beside its body.
+
+    `position` is the register that is added to the number of the element that the store's access
+    names. ``tally`` counts the positions from 0 up to `bins` of each piece, or adds up the register
+    that is stored where it `weighs`. ``scatter`` combines with what lies there as `how` says: a
+    ufunc's name, ``"set"``, or ``"exchange"`` by an atomic operation, where all get there. Its
+    result is value `old`, changed. With a `table` it stores only where element
+    ``position + base`` of that value is the register `turn`. Where it is `ordered`, positions rise:
+    the first work-item of equal ones combines all of their elements, in their order.
+    """
+
+    position: int
+    how: str
+    bins: int = 0
+    old: int | None = None
+    table: int | None = None
+    base: int = 0
+    turn: int = -1
+    ordered: bool = False
+
+
 def is_sequential(name: str, dtype: np.dtype) -> bool:
     """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
 
@@ -191,7 +214,7 @@ class Kernel:
 
     `kind` is one of `schedule.kinds`. A scan has `Prefix` items along its last extent, and no
     epilogue: what follows the scan is part of the body, and stored for every element. ``compact``
-    and ``expand`` have a `selection`, ``tiles`` a `tiling`.
+    and ``expand`` have a `selection`, ``tally`` and ``scatter`` a `scatter`, ``tiles`` a `tiling`.
 
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
@@ -244,6 +267,7 @@ class Kernel:
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
     then: list[Kernel] = field(default_factory=list)
     selection: Selection | None = None
+    scatter: Scatter | None = None
     where: tuple[tuple[tuple[int, int], ...], ...] = ()
     kept: tuple[tuple[int, int], ...] = ()
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
@@ -463,7 +487,9 @@ class SortPass:
     writes: tuple[int, ...]
 
 
-MUTATIONS: Final = frozenset(["setitem", "put", "putmask", "place", "at", "sort", "partition"])
+MUTATIONS: Final = frozenset(
+    ["setitem", "put", "putmask", "place", "at", "scatter", "segments", "sort", "partition"]
+)
 """Library calls that give their first operand, changed; in place where nothing else needs it."""
 
 

@@ -56,6 +56,13 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
         moved[starts] = ("int64", schedule.values[starts].nbytes)
         if packed is not None:
             moved[packed.value] = (str(packed.dtype), schedule.values[packed.value].nbytes)
+    if kernel.scatter is not None:
+        (store,) = kernel.stores
+        nbytes = math.prod(kernel.extents) * store.dtype.itemsize
+        for value in {kernel.scatter.table, kernel.scatter.old} - {None}:
+            assert value is not None
+            if value == kernel.scatter.table or kernel.scatter.how != "set":
+                moved[value] = (str(store.dtype), min(nbytes, schedule.values[value].nbytes))
     return [(value, dtype, nbytes) for value, (dtype, nbytes) in moved.items()]
 
 
@@ -112,7 +119,9 @@ def writes_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
         for stores, count in ((phase.stores, _iterations(phase)), (phase.results, kept)):
             for store in stores:
                 nbytes = count * store.dtype.itemsize
-                if kernel.kind.stores_side_by_side:
+                if kernel.scatter is not None and not kernel.scatter.bins:
+                    nbytes = min(nbytes, schedule.values[store.value].nbytes)
+                elif kernel.kind.stores_side_by_side:
                     nbytes = schedule.values[store.value].nbytes
                 uses.append((store.value, str(store.dtype), nbytes))
     for phase in kernel.passes:

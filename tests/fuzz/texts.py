@@ -61,6 +61,7 @@ VIEWS = """
 PLACES = """
     np.take({x}, {places})|np.take({x}, {places}, axis={axis}, mode='clip')|{x}[{x} > 2]
     {x}[{places}]|np.compress([True, False, True], {x}, axis={axis})|np.repeat({x}, 2, axis={axis})
+    np.repeat({x}, np.arange({x}.shape[{axis}]) % 3, axis={axis})
     np.tile({x}, 2)|np.roll({x}, 2, axis={axis})|np.pad({x}, 1, mode={mode!r})
     np.insert({x}, 0, 3, axis={axis})|np.delete({x}, 0, axis={axis})|np.append({x}, {x})
     np.resize({x}, (2, 3))|{x}.flat[1:3]|np.flatnonzero({x})
@@ -77,6 +78,7 @@ SEARCHES = """
     np.partition({x}, 0)[..., 0]|np.searchsorted(np.sort({x}, axis=None), {y})|np.isin({x}, {y})
     np.intersect1d({x}, {y})|np.union1d({x}, {y})|np.setdiff1d({x}, {y})
     np.lexsort(({x}.ravel(), {x}.ravel()[::-1]))|np.bincount({x}.ravel())
+    np.bincount(np.abs({x}.ravel()).astype(int) % 7, minlength=9)|np.histogram({x}, 4, (0, 8))
     np.histogram({x}, bins=[0, 1, 5, 9])|np.clip({x}, 0, 3)|np.clip({x}, 0, 3, out={x})
     np.trim_zeros({x})|np.argmax({x}, axis={axis})|{x}.argmin(axis={axis}, keepdims=True)
     np.count_nonzero({x}, axis={axis})|np.apply_along_axis(lambda r: r[::-1], {axis}, {x})
@@ -104,6 +106,9 @@ WRITES = """
     np.put({x}, {places}, [1, 2])|np.putmask({x}, {x} > 2, [1, 2, 3])
     np.place({x}, {x} > 1, [5, 6])|np.add.at({x}, {places}, 1)|np.fill_diagonal({x}, 3)
     {x}.real = {number}|{x}[{places}] = {x}[{places}] + 1|{x}[1:] = {x}[:-1]|{x}[::-1] = {x}
+    {x}[{places}] = {x}[{places}][::-1]|{x}[..., {places}] = {number}|{x}[{places}] {sign}= {number}
+    np.subtract.at({x}, {places}, {x}[{places}])|np.maximum.at({x}, {places}, {number})
+    np.put({x}, {places}, {x}.ravel()[:3], mode='wrap')|np.multiply.at({x}, (..., {places}), 2)
     {x}.flags.writeable = {bool}
     np.put_along_axis({x}, np.argmax({x}, axis=-1, keepdims=True), 9, axis=-1)
     {x}[{x} < 1] {sign}= 2

@@ -21,7 +21,8 @@ ORDER = """
     ops target.costs target.traits target.verified
     ir
     schedule.kinds schedule.records schedule.graph schedule.rounds schedule.cost schedule.traffic
-    schedule.dataflow schedule.device_libraries schedule.rewrite schedule.partition schedule.shape
+    schedule.dataflow schedule.device_libraries schedule.scatters schedule.rewrite
+    schedule.partition schedule.shape
     schedule.lower schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner
     schedule
     codegen.arguments codegen.signatures codegen.relaxed codegen.lines codegen.templates

@@ -17,6 +17,7 @@ CLASSES: Final = {
     "rows": "folds of rows, and what follows them in the same kernel",
     "scan": "running folds",
     "select": "what a mask selects",
+    "scatter": "counts in local memory, and stores at computed positions",
     "tiles": "several steps over neighbours in local memory",
     "sort": "passes of a radix sort",
     "matmul": "products of matrices",
@@ -50,6 +51,8 @@ def kernel_class(step: Any, schedule: str) -> str | None:
         return "tiles"
     if step.selection is not None:
         return "select"
+    if step.scatter is not None:
+        return "scatter"
     if step.kind.scans:
         return "scan"
     if step.kind.folds:

@@ -81,8 +81,35 @@ def selections_and_sorts(np: Any) -> Any:
         yield from (square @ square, square @ square + 1)
 
 
+def counts_and_writes(np: Any) -> Any:
+    """Counts and sums by places, and what is stored at places or combined there."""
+    places = np.asarray((numpy.arange(20_000) * 7919) % 5000)
+    yield np.histogram(places, 64, range=(0, 5000))[0]
+    for bins in (10, 1000, 5000, 100_000):
+        yield np.bincount(places % min(bins, 5000), minlength=bins)
+        yield np.bincount(places % min(bins, 5000), places * 0.5, minlength=bins)
+    for char in "bilBILfdFD":
+        values = np.asarray((numpy.arange(20_000) % 50).astype(char))
+        for change in ("set", "same", "add"):
+            target = np.zeros(5000, char) + values[:5000]
+            if change == "add":
+                np.add.at(target, places, values)
+            else:
+                target[places] = values if change == "set" else 7
+            yield target
+        if char in "iI":
+            np.multiply.at(target, places, values)
+            yield target
+        if char not in "FD":
+            np.maximum.at(target, places, values)
+            yield target
+        table = np.zeros((500, 40), char)
+        table[places[:900] % 500, ::2] = values[:20]
+        yield table
+
+
 SAMPLES: Final[tuple[Callable[[Any], Any], ...]] = (
-    contiguous_maps, other_maps, folds, selections_and_sorts,
+    contiguous_maps, other_maps, folds, selections_and_sorts, counts_and_writes,
 )
 
 

@@ -1,9 +1,9 @@
 """``x[index]`` and ``x[index] = value`` for all kinds of indices.
 
 Integers, slices, Ellipsis and newaxis give views: a new layout on the same storage. Integer arrays
-are loads at computed positions (`gathering`); NumPy makes an assignment through them, on the
-device's memory. One boolean array, of the array's shape or of that of its leading axes, selects by
-`masks`. Masks beside other indices go through the host.
+are loads at computed positions (`gathering`); an assignment through them is made by a kernel
+(`scattering`), or by NumPy on the device's memory. One boolean array, of the array's shape or of
+that of its leading axes, selects by `masks`. Masks beside other indices go through the host.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from clfuse.ir.nodes import Node, boundary
 
 from .gathering import gather_elements, mutate, numpys_selection, parse, source_of
 from .masks import coordinates, replace_by_mask, select_by_mask
+from .scattering import scatter
 
 _BOOLS = (bool, np.bool_)
 
@@ -287,7 +288,8 @@ def _put_advanced(handle: Handle, index: Any, value: Any) -> None:
 
 
 def _scatter(handle: Handle, index: Any, value: Any) -> bool:
-    """Record an assignment through index arrays; NumPy makes it, so the last of several wins."""
+    """Record an assignment through index arrays, of which the last of several wins: by a kernel, or
+    by NumPy where the device shares its memory."""
     chosen = parse(handle._shape, *layout(handle), index)
     if chosen is None:
         shape = numpys_selection(handle._shape, HostArguments().to_host(index)).shape
@@ -306,6 +308,8 @@ def _scatter(handle: Handle, index: Any, value: Any) -> bool:
         node = stretching(node, chosen.shape)
     else:  # integers in arrays of no axes are integers
         fit_to_shape(node, chosen.shape)
+    if scatter(handle, chosen, node):
+        return True
     mutate(handle, "setitem", [*[item.node for item in chosen.arrays], node], chosen.template)
     return True
 

@@ -17,12 +17,23 @@ from clfuse.arrays.conversion import (
 )
 from clfuse.arrays.expressions import choose as select_by_mask
 from clfuse.arrays.expressions import combine, convert, scalar
-from clfuse.arrays.handle import Handle, is_writeable, layout, native_dtype, node_of, result, write
+from clfuse.arrays.handle import (
+    Handle,
+    c_strides,
+    is_writeable,
+    layout,
+    native_dtype,
+    node_of,
+    result,
+    write,
+)
 from clfuse.arrays.promotion import BOOL, INT64, WEAK
 from clfuse.arrays.views import reshape_view, strict_axis
 from clfuse.dispatch.host_call import HostArguments, native
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.runtime.devices.selection import get_device
+from clfuse.schedule.scatters import scatters
 
 from .gathering import (
     Indexed,
@@ -36,6 +47,8 @@ from .gathering import (
     source_of,
     within,
 )
+from .masks import replace_by_mask, tally_of
+from .scattering import combines, fold_in_order, folding_dtype, scatter, wraps_around
 from .subscripts import put as assign
 from .subscripts import stretching
 
@@ -237,6 +250,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         raise NotNative("the places are of another kind")
     if not math.prod(places.shape) or not math.prod(values._shape):
         return
+    if _put_by_kernel(target, places, values, mode):
+        return
     if mode == "raise":
         size = math.prod(target._shape)
         if (found := index_into_axis(places, size, 1)) is None:
@@ -246,6 +261,33 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     else:
         node = node_of(as_handle(places))
     mutate(target, "put", [node, cast_for_assignment(node_of(values), target._dtype)], mode)
+
+
+def _put_by_kernel(target: Handle, places: Any, values: Handle, mode: str) -> bool:
+    """`put` as a kernel, where the array lies in order; False where not."""
+    size, count = math.prod(target._shape), math.prod(places.shape)
+    offset, strides = layout(target)
+    if strides != c_strides(target._shape) or not scatters(get_device().traits):
+        return False
+    found = _moded(places, size, 1, mode)
+    if found is None:
+        return False
+    node = cast_for_assignment(node_of(values), target._dtype)
+    chosen = Selection(tuple(places.shape), offset, (0,) * len(places.shape), [found])
+    chosen.common = chosen.shape
+    return scatter(target, chosen, build.reshape(repeated(node, count), chosen.shape))
+
+
+def repeated(values: Node, count: int) -> Node:
+    """The first `count` values, again from the first where there are fewer: (count,)."""
+    size = math.prod(values.shape)
+    flat = build.reshape(values, (size,))
+    if size == 1:
+        return build.broadcast(flat, (count,))
+    if size >= count:
+        return build.view(flat, (count,), 0, (1,))
+    place = combine(np.remainder, build.iota(count), scalar(size, INT64))
+    return build.gather(flat, place, (count,), 0, (0,))
 
 
 def _mask_of(target: Handle, mask: Any, name: str) -> Node:
@@ -287,6 +329,9 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         shape = target._shape if size > 1 else ()
         node = build.reshape(node, shape)
         write(target, select_by_mask(chooser, node, node_of(target), target._dtype, target._shape))
+    elif scatters(get_device().traits):
+        node = build.reshape(repeated(node, math.prod(target._shape)), target._shape)
+        write(target, select_by_mask(chooser, node, node_of(target), target._dtype, target._shape))
     else:
         mutate(target, "putmask", [chooser, node], None)
 
@@ -300,6 +345,14 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if not math.prod(given._shape):
         raise NotNative("of no values")
     _require_safe(np.place, target, vals)
+    if scatters(get_device().traits) and math.prod(chooser.shape) > 1:
+        count = tally_of(chooser).count
+        if count:
+            node = cast_for_assignment(node_of(given), target._dtype)
+            changed = replace_by_mask(node_of(target), chooser, repeated(node, count))
+            assert changed is not None
+            write(target, changed)
+        return
     mutate(target, "place", [chooser, cast_for_assignment(node_of(given), target._dtype)], None)
 
 
@@ -343,6 +396,24 @@ def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> N
             nodes.append(stretching(node_of(operand), chosen.shape))
         except ValueError:
             raise ValueError("array is not broadcastable to correct shape") from None
+    if _combined(function, target, chosen, nodes):
+        return
     arrays = [item.node for item in chosen.arrays]
     extra = function, chosen.template, len(arrays)
     mutate(target, "at", [*arrays, *nodes], extra, called=function.__name__)
+
+
+def _combined(function: np.ufunc, target: Handle, chosen: Selection, nodes: list[Node]) -> bool:
+    """``ufunc.at`` by kernels; False where they have not this operation on these dtypes."""
+    if len(nodes) != 1:
+        return False
+    dtype, name = target._dtype, function.__name__
+    loop_dtype = folding_dtype(function, dtype, nodes[0].dtype)
+    if loop_dtype is None:
+        return False
+    if wraps_around(name, dtype, loop_dtype):
+        loop_dtype = dtype
+    node = convert(nodes[0], loop_dtype)
+    if loop_dtype is dtype and combines(name, dtype.itemsize, dtype.kind):
+        return scatter(target, chosen, node, name)
+    return fold_in_order(target, chosen, node, name)

@@ -53,6 +53,7 @@ from clfuse.arrays.views import (
 from clfuse.dispatch.host_call import HostArguments, native
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.functions.indexing import subscripts
+from clfuse.functions.indexing.repeating import repeat_by_counts
 from clfuse.ir import build, trace
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Node
@@ -438,8 +439,10 @@ def _plain_integers(value: Any) -> Any:
 @cache_recording
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Every element several times."""
-    counts = _plain_integers(repeats)
     handle = as_handle(a)
+    if np.ndim(repeats) == 1 and np.size(repeats) != 1:
+        return repeat_by_counts(handle, repeats, axis)
+    counts = _plain_integers(repeats)
     if counts.size != 1 or counts.dtype.kind not in "iu":
         raise NotNative("a number of repeats for every element")
     count = int(counts.reshape(())[()])

@@ -31,14 +31,16 @@ from clfuse.functions.attributes import cast_to
 from clfuse.functions.indexing.gathering import (
     INDEX_LIMIT,
     POSITION,
-    count_host_library,
     exact_bounds_of,
 )
 from clfuse.functions.indexing.subscripts import get
 from clfuse.functions.indexing.taking import take
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.value_ranges import range_of
 from clfuse.runtime.devices.selection import get_device
+
+from .counts import tallied
 
 FEW_KEYS: Final = 512
 """Keys up to which NumPy finds their places in a stored vector: at 0.05 us each it takes no longer
@@ -209,8 +211,8 @@ def interp(
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """How often each number from 0 on occurs, or the sum of the weights where it does.
 
-    NumPy counts, on the device's memory. The length of the result is known only when the largest
-    number is: that is waited for.
+    The length of the result is known only when the largest number is: that is waited for, unless it
+    is known to be below `minlength` (a remainder, numbers of 8 bits).
     """
     handle = as_handle(x)
     if len(handle._shape) != 1 or not handle._shape[0] or handle._dtype.kind not in "biu":
@@ -219,21 +221,20 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if length < 0:
         raise ValueError("'minlength' must not be negative")
     node = convert(node_of(handle), INT64) if handle._dtype.kind == "b" else node_of(handle)
-    low, high = exact_bounds_of(node)
+    low, high = range_of(node)
+    if low < 0 or high >= length:
+        low, high = exact_bounds_of(node)
     if low < 0:
         raise ValueError("'list' argument must have no negative elements")
-    shape = (max(high + 1, length),)
-    inputs = [node]
+    given = None
     if weights is not None:
-        given = as_handle(weights)
-        if given._dtype.kind == "c" or len(given._shape) != 1:
+        weight = as_handle(weights)
+        if weight._dtype.kind == "c" or len(weight._shape) != 1:
             raise NotNative("with weights of another kind")
-        if given._shape != handle._shape:
+        if weight._shape != handle._shape:
             raise ValueError("The weights and list don't have the same length.")
-        inputs.append(convert(node_of(given), FLOAT64))
-    count_host_library("bincount")
-    dtype = INT64 if weights is None else FLOAT64
-    return fresh(build.library("bincount", inputs, shape, dtype))
+        given = convert(node_of(weight), FLOAT64)
+    return fresh(tallied(node, max(high + 1, length), given, "bincount"))
 
 
 @native(np.histogram)
@@ -242,9 +243,8 @@ def histogram(
 ) -> Any:
     """How many elements fall into each bin, and the bins' edges.
 
-    The numbers of the bins are computed by NumPy's formulas in one kernel, and counted by NumPy on
-    the device's memory; or the sum of the weights in each bin, which NumPy adds, in its order.
-    Without a range, smallest and largest element are waited for.
+    The numbers of the bins are computed by NumPy's formulas and counted as `tallied` says; or the
+    weights in each bin are added up. Without a range, smallest and largest element are waited for.
     """
     if isinstance(bins, str):
         raise NotNative("with bins by a rule")
@@ -267,11 +267,7 @@ def histogram(
         raise ValueError("`bins` must be 1d, when an array")
     outside = build.constant(np.int64(count))
     place = choose(kept, number, outside, INT64, handle._shape)
-    count_host_library("histogram")
-    if given is None:
-        counts = fresh(build.library("bincount", [place], (count,), INT64))
-    else:
-        counts = fresh(build.library("weigh", [place, given], (count,), given.dtype))
+    counts = fresh(tallied(place, count, given, "histogram"))
     if density:
         widths = UFUNCS["subtract"](edges[1:], edges[:-1]).astype(float)
         total = UFUNCS["add"].reduce(counts)

@@ -43,6 +43,43 @@ def _bincount(operands: Sequence[Array], out: Array, param: Any) -> None:
     np.copyto(out, counts[: len(out)])
 
 
+def _tally(operands: Sequence[Array], out: Array, param: Any) -> None:
+    """Counts, or sums of weights, of each place; piece by piece, as kernels make them."""
+    pieces, bins = out.shape
+    length = -(-len(operands[0]) // pieces)
+    for number, row in enumerate(out):
+        part = slice(number * length, (number + 1) * length)
+        places, *weights = [operand[part] for operand in operands]
+        inside = (places >= 0) & (places < bins)
+        row[...] = 0
+        weight = weights[0][inside].astype(row.dtype) if weights else 1
+        np.add.at(row, places[inside].astype(np.int64), weight)
+
+
+def _scatter(operands: Sequence[Array], out: Array, param: Any) -> None:
+    """The first operand, with elements set at computed places of it or combined with them."""
+    how, shape, offset, strides = param[:4]
+    if np.ndim(operands[0]) != out.ndim or not _same_memory(operands[0], out):
+        threads.copy(out, operands[0])
+    places = np.full(shape, offset, np.int64)
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        steps = np.arange(extent, dtype=np.int64) * stride
+        places += steps.reshape((-1,) + (1,) * (len(shape) - 1 - axis))
+    places += operands[1]
+    flat = out.reshape(-1)
+    if how == "set":
+        flat[places] = operands[2]
+    else:
+        getattr(np, how).at(flat, places, operands[2])
+
+
+def _segments(operands: Sequence[Array], out: Array, how: str) -> None:
+    """The first operand, with elements combined with it one after another."""
+    if np.ndim(operands[0]) != out.ndim or not _same_memory(operands[0], out):
+        threads.copy(out, operands[0])
+    getattr(np, how).at(out.reshape(-1), operands[1], operands[2])
+
+
 WEIGHED_TOGETHER: Final = 65_536
 """Elements whose weights NumPy's histogram adds before it adds them to the others: so the sums have
 the same bits."""
@@ -133,6 +170,9 @@ FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "matmul": _matmul,
     "bincount": _bincount,
     "weigh": _weigh,
+    "tally": _tally,
+    "scatter": _scatter,
+    "segments": _segments,
     "setitem": _mutation(_setitem),
     "at": _mutation(_at),
     "put": _mutation(lambda view, arrays, mode: np.put(view, arrays[0], arrays[1], mode)),

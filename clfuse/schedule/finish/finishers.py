@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from clfuse.schedule.kinds import COMPACT, COUNT, EXPAND, MAP, REDUCE, SCAN, TILES, KernelKind
+from clfuse.schedule.kinds import (
+    COMPACT,
+    COUNT,
+    EXPAND,
+    MAP,
+    REDUCE,
+    SCAN,
+    SCATTER,
+    TALLY,
+    TILES,
+    KernelKind,
+)
 from clfuse.schedule.lower.emission import Registers, ValueTable
 from clfuse.schedule.lower.packing import pack
 from clfuse.schedule.lower.reductions import finish_reduction
 from clfuse.schedule.lower.scans import finish_scan
+from clfuse.schedule.lower.scatters import finish_scatter
 from clfuse.schedule.lower.selections import finish_selection
 from clfuse.schedule.records import Kernel
 from clfuse.schedule.shape.geometry import finish_map
@@ -56,6 +68,8 @@ FINISHERS: Final[dict[KernelKind, Finisher]] = {
     COUNT: _finish_selection,
     COMPACT: _finish_selection,
     EXPAND: _finish_selection,
+    TALLY: finish_scatter,
+    SCATTER: finish_scatter,
     TILES: _finish_tiles,
 }
 

@@ -37,6 +37,7 @@ from clfuse.target.traits import DeviceTraits
 from . import breakpoints
 from .emission import Emitter, Refines, Registers, Straddles, ValueTable, identity
 from .iterations import Lift, complement, extents_of, inside
+from .scatters import scatter_kernels
 from .selections import masked_kernels
 from .user_launches import launches_of
 
@@ -125,7 +126,12 @@ class Lowering:
             for start in range(0, len(sinks), cost.MAX_STORES):
                 self._map(level, sinks[start : start + cost.MAX_STORES])
         for node in libraries:
-            self._library(node)
+            if node in placement.scattered:
+                level = placement.level[node]
+                kernels = scatter_kernels(placement, self.values, node)
+                self.pending += [Pending(level, kernel) for kernel in kernels]
+            else:
+                self._library(node)
         # What writes into bytes that others of its level read comes after them.
         self.pending.sort(
             key=lambda each: (

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import ONCE, Kind
@@ -25,6 +27,7 @@ from clfuse.schedule.records import (
     LibraryCall,
     Load,
     Prefix,
+    Scatter,
     SortPass,
     UserLaunch,
 )
@@ -34,6 +37,10 @@ from .war_reads import MOST_READS, Moved, clashing, moved_before
 
 _WRITTEN_IN_PARTS = (Kind.UPDATE, Kind.CONCATENATE)
 """Several launches write these, so their bytes may not be an input of a later one before."""
+
+WHOLE: Final = Access(0, ())
+"""Where a kernel that stores at computed places finds what it changes: anywhere, but only where it
+stores."""
 
 Stored = tuple["Access | None", ...]
 """Where a launch stores to one array; None: anywhere in it."""
@@ -55,9 +62,7 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
     found: list[tuple[int, Access | None]] = []
     for phase in launch.phases:
         found += [
-            (item.value, item.access if item.position is None else None)
-            for item in phase.body
-            if isinstance(item, Load)
+            (item.value, _touched(item, launch)) for item in phase.body if isinstance(item, Load)
         ]
         found += [(item.value, None) for item in phase.epilogue if isinstance(item, Load)]
         found += [
@@ -69,7 +74,24 @@ def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
         found.append((launch.selection.starts, None))
         if launch.selection.packed is not None:
             found.append((launch.selection.packed.value, None))
+    if launch.scatter is not None:
+        if launch.scatter.old is not None:
+            found.append((launch.scatter.old, WHOLE))
+        if launch.scatter.table is not None:
+            found.append((launch.scatter.table, None))
     return found
+
+
+def _touched(load: Load, kernel: Kernel) -> Access | None:
+    """Where a kernel loads: for a gather anywhere, or where it stores, at the same places."""
+    if load.position is None:
+        return load.access
+    scatter = kernel.scatter
+    if scatter is None or scatter.how != "set" or load.value != scatter.old:
+        return None
+    if load.position != scatter.position:
+        return None
+    return WHOLE if load.access == kernel.stores[0].access else None
 
 
 def writes_of(launch: Launch) -> list[int]:
@@ -150,6 +172,8 @@ class Memory:
                 before[index] += self._write_in_place(index, entry.launch)
             elif isinstance(entry.launch, LibraryCall):
                 self._mutate_in_place(index, entry.launch)
+            elif isinstance(entry.launch, Kernel) and entry.launch.scatter is not None:
+                before[index] += self._scatter_in_place(index, entry.launch, entry.launch.scatter)
             else:
                 self._donate(index, entry.launch)
         self.launches: list[Launch] = []
@@ -315,6 +339,26 @@ class Memory:
             and self._free_after(old.value, {index: (None,)})
         ):
             self._take(call.target, old.value)
+
+    def _scatter_in_place(self, index: int, kernel: Kernel, scatter: Scatter) -> list[Pending]:
+        """Let a kernel store at computed places of its array itself; of a copy, where somebody else
+        still needs the array, or where the kernel reads other elements of it."""
+        old, (store,) = scatter.old, kernel.stores
+        if old is None or old == store.value:
+            return []
+        nbytes = self.values.nbytes[store.value]
+        if self.values.nbytes[old] == nbytes and self._free_after(old, {index: (WHOLE,)}):
+            self._take(store.value, old)
+            return []
+        self.lowering.placement.cuts.append(
+            Cut(
+                f"an array of {nbytes} bytes that is stored to at computed places",
+                "copied first: somebody still reads it as it was",
+                nbytes,
+            )
+        )
+        kernel.scatter = replace(scatter, old=store.value)
+        return [Pending(self.lowering.pending[index].level, Copy(old, store.value, nbytes))]
 
     def _write_in_place(self, index: int, launch: UserLaunch) -> list[Pending]:
         """Let a user's kernel write into the old bytes of its arrays; copies of those that are

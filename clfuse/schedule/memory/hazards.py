@@ -101,6 +101,8 @@ class Hazards:
                 self._check_load(load, written, where)
                 if isinstance(launch, SortPass):
                     continue  # the scan of its counters is in place, in order of its barriers
+                if isinstance(launch, Kernel) and _is_changed(load, launch):
+                    continue  # it combines with what lies where it stores, and reads nothing else
                 if isinstance(launch, UserLaunch) and load[0] in launch.changed:
                     continue  # it sees what it writes: that is its author's business
                 if isinstance(launch, LibraryCall) and launch.epilogue is None:
@@ -274,6 +276,15 @@ def _runs(
     return found
 
 
+def _is_changed(load: Touch, kernel: Kernel) -> bool:
+    scatter = kernel.scatter
+    if scatter is None or load[0] != scatter.old:
+        return False
+    access = kernel.stores[0].access
+    others = [item for item in kernel.body if isinstance(item, Load) and item.value == scatter.old]
+    return all(item.access == access and item.position == scatter.position for item in others)
+
+
 def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
     if isinstance(phase, SortPass):
         return [(value, 1, None, ()) for value in phase.reads]
@@ -312,6 +323,10 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
         found.append((phase.selection.starts, 1, None, ()))
         if phase.selection.packed is not None:
             found.append((phase.selection.packed.value, 1, None, ()))
+    if phase.scatter is not None:
+        for value in (phase.scatter.old, phase.scatter.table):
+            if value is not None:
+                found.append((value, 1, None, ()))
     return found
 
 

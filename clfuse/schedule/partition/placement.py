@@ -31,6 +31,7 @@ from clfuse.target.traits import DeviceTraits
 
 from .directions import is_read_across
 from .parameters import Parameters, Taken
+from .places import operands_at_places, scattered_nodes
 from .readers import (
     boxes_written,
     elements_written_out,
@@ -68,6 +69,7 @@ class Placement:
     boxed : dict, writes to boxes of arrays that are computed along with what was there -> the box;
         all others (`in_place` among them) are made where the array lies
     piecewise : set of int, concatenations and such writes that need no memory
+    scattered : set of int, library operations that kernels make
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Placement:
     ) -> None:
         self.graph = graph
         self.cost = cost.Cost(traits, most_steps(graph, traits))
+        self.scattered = scattered_nodes(graph, traits)
         self.refused = refused
         self.fuse = fuse
         count = len(graph)
@@ -123,9 +126,9 @@ class Placement:
             Kind.CONCATENATE: self._concatenate,
             Kind.LIBRARY: self._library,
             Kind.GATHER: self._gather,
-            Kind.COUNTS: self._counts,
-            Kind.COMPACT: self._selection,
-            Kind.EXPAND: self._selection,
+            Kind.COUNTS: self._at_places,
+            Kind.COMPACT: self._at_places,
+            Kind.EXPAND: self._at_places,
             Kind.LAUNCH: self._launch,
             Kind.PART: self._part,
         }
@@ -504,27 +507,19 @@ class Placement:
                 break
         self._in_memory(node, level, "parts of an array are written where the array lies")
 
-    def _counts(self, node: int) -> None:
-        (mask,) = self.graph.inputs[node]
-        level = self._inline_level(mask, "counted piece by piece")
-        self._in_memory(node, level, "what a mask selects, counted piece by piece")
-
-    def _selection(self, node: int) -> None:
-        mask, value, starts, *packed = self.graph.inputs[node]
-        level = max(
-            self._inline_level(mask, "selects by mask"),
-            self._inline_level(value, "selected by a mask"),
-        )
-        for operand in (starts, *packed):
-            if self.sealed[operand]:
-                level = max(level, self.level[operand] + 1)
-            else:
-                level = max(level, self.after(operand, "read at positions that a mask decides"))
+    def _at_places(self, node: int) -> None:
+        """Elements that a mask or computed places select, with what computes them."""
+        operands, reason = operands_at_places(self.graph, self.sealed, node)
+        level = 0
+        for operand, why, stored in operands:
+            inline = self.sealed[operand] or not stored
+            above = self._inline_level(operand, why) if inline else self.after(operand, why)
+            level = max(level, above)
         self.level[node] = level
-        for operand in (mask, value):
-            if self.level[operand] < level and not self.sealed[operand]:
+        for operand, _, stored in operands:
+            if not stored and self.level[operand] < level and not self.sealed[operand]:
                 self._keep_or_recompute(operand, node)
-        self._in_memory(node, level, "elements selected by a mask lie side by side in memory")
+        self._in_memory(node, level, reason)
 
     def _concatenate(self, node: int) -> None:
         operands = self.graph.inputs[node]
@@ -543,6 +538,9 @@ class Placement:
         self.loaded[node] = max(self.loaded[operand] for operand in operands)
 
     def _library(self, node: int) -> None:
+        if node in self.scattered:
+            self._at_places(node)
+            return
         level = 0
         for operand in self.graph.inputs[node]:
             if self.graph.kinds[operand] is Kind.CONSTANT:

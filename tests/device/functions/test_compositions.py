@@ -30,8 +30,8 @@ METHODS = ("averaged_inverted_cdf", "closest_observation", "weibull", "midpoint"
 def nothing_on_the_host(
     xp: ModuleType, request: pytest.FixtureRequest, shares_memory: bool
 ) -> Iterator[None]:
-    """No fallback, except where only NumPy counts what falls into bins, and has to copy for it, and
-    where it takes the place of a device without double precision."""
+    """No fallback, except where NumPy bins by rules of its own, and where it takes the place of a
+    device without double precision."""
     counts_bins = "histograms" in request.node.name and not shares_memory
     lacks_double = not xp.get_device().traits.fp64
     before = xp.stats()["fallbacks"]

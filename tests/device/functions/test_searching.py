@@ -91,7 +91,13 @@ def test_a_search_is_one_kernel_with_what_is_around_it(xp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i1", "?"])
-def test_weighted_histograms_have_numpys_bits(dtype: str, xp: ModuleType) -> None:
+def test_weighted_histograms_are_numpys(dtype: str, xp: ModuleType) -> None:
+    # Kernels add the weights in an order of their own: each sum rounds by half an ulp of at most
+    # 150,001 * 30. NumPy's bits are where NumPy adds.
+    adds = xp.get_device().traits.schedule == "gpu" and dtype in ("f4", "f8")
+    bound = 150_001 * 150_001 * 30 * 2.0**-53 if adds else None
+    if adds and dtype == "f4":
+        bound = 150_001 * 30 * 2.0**-23
     rng = np.random.default_rng(23)
     x = rng.normal(size=150_001)
     x[7] = 3.0
@@ -107,7 +113,7 @@ def test_weighted_histograms_have_numpys_bits(dtype: str, xp: ModuleType) -> Non
         def call(m: ModuleType, text: str = text) -> object:
             return eval(text, {"m": m, "x": m.asarray(x), "w": m.asarray(weights)})
 
-        batch.same(text, call)
+        batch.same(text, call, bound=bound)
     batch.check()
 
 

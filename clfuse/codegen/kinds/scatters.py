@@ -1,0 +1,176 @@
+"""Scatters as OpenCL C: kernels that count in local memory, and that store at computed places."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from types import SimpleNamespace
+from typing import Final
+
+import numpy as np
+
+from clfuse.codegen.lines.body import Body
+from clfuse.codegen.lines.expressions import Register
+from clfuse.codegen.lines.loops import decode
+from clfuse.codegen.lines.names import UNIFORM
+from clfuse.dtypes import memory_type
+from clfuse.ir.nodes import loop
+from clfuse.schedule.records import Item, Kernel, Load, Scatter, Step
+from clfuse.schedule.scatters import COUNTED_TOGETHER, copies_of, room_for
+
+from .writing import Writing
+
+_COUNTER: Final = 4
+"""Bytes of a counter."""
+
+_NATIVE: Final = {
+    "add": "atomic_add",
+    "subtract": "atomic_sub",
+    "maximum": "atomic_max",
+    "minimum": "atomic_min",
+    "bitwise_and": "atomic_and",
+    "bitwise_or": "atomic_or",
+    "bitwise_xor": "atomic_xor",
+    "exchange": "atomic_xchg",
+}
+"""Operations on integers of 32 bits that OpenCL C has as one function."""
+
+_BY_HALVES: Final = frozenset(["bitwise_and", "bitwise_or", "bitwise_xor"])
+"""Operations on integers of 64 bits that are made of two on their halves."""
+
+
+def _needed(items: Sequence[Item], wanted: Collection[int]) -> set[int]:
+    """The registers that some are made of, and these."""
+    found = set(wanted)
+    for item in reversed(items):
+        if item.var not in found:
+            continue
+        if isinstance(item, Step):
+            found.update(item.operands)
+        elif isinstance(item, Load):
+            found.update(var for var in (item.position, item.other) if var is not None)
+    return found
+
+
+def fill_tally(kernel: Kernel, writing: Writing) -> str:
+    """Fill the context of the template that counts, or adds up weights."""
+    body, k, scatter = writing.body(kernel), writing.context, kernel.scatter
+    assert scatter is not None
+    (store,) = kernel.stores
+    arguments = body.arguments
+    k.extent = arguments.integer("n0", kernel.extents[0])
+    arguments.integer("chunks", kernel.chunks)
+    arguments.integer("chunk_length", kernel.chunk_length)
+    arguments.integer("bins", scatter.bins)
+    before, inside = body.split(kernel.body)
+    registers: dict[int, Register] = {}
+    k.before = body.lines(before, 1, registers, UNIFORM)
+    k.body = body.lines(inside, 1, registers)
+    place = registers[scatter.position]
+    k.weighs = scatter.how == "add"
+    k.group = kernel.work_group
+    k.together = COUNTED_TOGETHER
+    k.room = room_for(scatter.bins)
+    k.copies = 1 if k.weighs else copies_of(scatter.bins, _COUNTER)
+    k.kind = memory_type(store.dtype) if k.weighs else "uint"
+    k.wide = place.dtype.itemsize == 8
+    k.place = f"({'long' if k.wide else 'int'})({place.text})"
+    k.value = body.memory_text(body.writer(1), registers[store.var], store.dtype)
+    k.out = arguments.buffer(store.value, store.dtype, written=True)
+    k.groups = body.group_lines
+    return "tally.cl.mako"
+
+
+def fill_scatter(kernel: Kernel, writing: Writing) -> str:
+    """Fill the context of the template that stores at computed places."""
+    body, k, scatter = writing.body(kernel), writing.context, kernel.scatter
+    assert scatter is not None
+    (store,) = kernel.stores
+    if scatter.ordered:
+        return _fill_segments(kernel, body, k, scatter)
+    arguments = body.arguments
+    dims = list(range(len(kernel.extents) - 1))
+    arguments.integer("n", kernel.extents[-1])
+    k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
+    k.decode = decode(body, dims, "row")
+    # The elements that others replace are computed of nothing: what they would read may be changed.
+    first = _needed(kernel.body, {scatter.position, scatter.turn})
+    before, inside = body.split(kernel.body)
+    registers: dict[int, Register] = {}
+    k.before = body.lines([item for item in before if item.var in first], 1, registers, UNIFORM)
+    k.body = body.lines([item for item in inside if item.var in first], 1, registers)
+    rest = [item for item in before if item.var not in first]
+    k.value = body.lines(rest, 1, registers, UNIFORM)
+    k.value += body.lines([item for item in inside if item.var not in first], 1, registers)
+    position = registers[scatter.position].text
+    pointer = arguments.buffer(store.value, store.dtype, written=True)
+    k.place = f"{pointer} + ({body.place(store.access)} + {position})"
+    k.memory = memory_type(store.dtype)
+    k.test = ""
+    if scatter.table is not None:
+        table = arguments.buffer(scatter.table, np.dtype(np.int32))
+        base = arguments.integer("base", scatter.base)
+        k.test = f"{table}[{base} + {position}] == {registers[scatter.turn].text}"
+    k.store = _combination(body, scatter, registers[store.var], store.dtype)
+    k.groups = body.group_lines
+    return "scatter.cl.mako"
+
+
+def _combination(
+    body: Body, scatter: Scatter, register: Register, dtype: np.dtype
+) -> list[str]:
+    """Statements that store a register at ``place``, or combine it with what lies there."""
+    writer, how = body.writer(1), scatter.how
+    text = body.memory_text(writer, register, dtype)
+    if how == "set":
+        return [f"*place = {text};"]
+    size = dtype.itemsize
+    whole = dtype.kind in "iu"
+    if whole and size == 4 and how in _NATIVE:
+        kind = "uint" if dtype.kind == "u" else "int"
+        return [f"{_NATIVE[how]}((volatile __global {kind} *)place, {text});"]
+    if whole and size == 8 and how in ("add", "subtract"):
+        body.preamble.libraries["atomics.cl"] = None
+        sign = "-" if how == "subtract" else ""
+        return [f"add_by_halves((volatile __global uint *)place, {sign}(ulong)({text}));"]
+    if whole and size == 8 and how in _BY_HALVES:
+        body.preamble.libraries["atomics.cl"] = None
+        return [
+            f"const ulong value = (ulong)({text});",
+            f"{_NATIVE[how]}((volatile __global uint *)place + LOW_HALF, (uint)value);",
+            f"{_NATIVE[how]}((volatile __global uint *)place + 1 - LOW_HALF, (uint)(value >> 32));",
+        ]
+    # What is left has 32 bits (`functions.indexing.scattering.combines`).
+    kind = memory_type(dtype)
+    operands = [Register("there", dtype), Register("value", dtype)]
+    made, combined = writer.step(loop(how, (dtype, dtype), dtype), operands, "made")
+    following = writer.cast(Register(f"({made})", combined.dtype, combined.lane_nbytes), dtype)
+    return [
+        f"const {kind} value = {text};",
+        "volatile __global uint *word = (volatile __global uint *)place;",
+        "uint seen = atomic_cmpxchg(word, 0, 0), expected;",
+        "do {",
+        "    expected = seen;",
+        f"    const {kind} there = as_{kind}(expected);",
+        f"    seen = atomic_cmpxchg(word, expected, as_uint(({kind})({following})));",
+        "} while (seen != expected);",
+    ]
+
+
+def _fill_segments(kernel: Kernel, body: Body, k: SimpleNamespace, scatter: Scatter) -> str:
+    """Fill the context of the template that folds what is in order of its places."""
+    (store,) = kernel.stores
+    arguments, writer = body.arguments, body.writer(1)
+    loads = {item.var: item for item in kernel.body if isinstance(item, Load)}
+    places, values = loads[scatter.position], loads[store.var]
+    arguments.integer("n", kernel.extents[0])
+    k.memory = memory_type(store.dtype)
+    k.place_kind = memory_type(places.dtype)
+    k.places = f"{arguments.buffer(places.value, places.dtype)} + {places.access.offset}"
+    k.values = f"{arguments.buffer(values.value, values.dtype)} + {values.access.offset}"
+    k.out = arguments.buffer(store.value, store.dtype, written=True)
+    k.value_kind = memory_type(values.dtype)
+    dtype, inner = store.dtype, values.dtype
+    operands = [Register("total", dtype), Register("value", inner)]
+    made, combined = writer.step(loop(scatter.how, (inner, inner), inner), operands, "made")
+    k.combined = writer.cast(Register(f"({made})", combined.dtype, combined.lane_nbytes), dtype)
+    return "segments.cl.mako"

@@ -1,0 +1,149 @@
+"""Scatters as kernels: counts in local memory, and elements stored at computed places.
+
+    places   2 0 2 1 | 0 2 2 2           one row of counts a piece, which a sum over the pieces
+    tally    1 1 2   | 1 0 3             makes the result
+
+    old      a b c d   places 3 1 3      "set" where places may repeat: the last one stays
+    table    . . . .                     only places that are named are ever touched
+    exchange . 1 . 0                     any of those that come here
+    maximum  . 1 . 2                     the last of them
+    set      a y c z   values x y z      stored by those whose number is there
+
+    places   0 1 1 1 4 4                 in order, by a sort before
+    segments fold(x[1], w[1], w[2], w[3])    by the first work-item of a place, as NumPy does
+
+A tally adds up weights in the order of the elements, and pieces are added in their order: the sums
+are the same on every run. Other operations are atomic, and their order cannot matter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from clfuse.ir.layout import contiguous_strides
+from clfuse.schedule.kinds import SCATTER, TALLY
+from clfuse.schedule.partition.placement import Placement
+from clfuse.schedule.records import Access, Index, Kernel, Scatter, Store
+from clfuse.schedule.scatters import COUNTING_GROUP, WEIGHING_GROUP
+from clfuse.schedule.shape import geometry as g
+from clfuse.target.traits import DeviceTraits
+
+from .emission import Emitter, Registers, ValueTable, identity
+
+_INT32: Final = np.dtype(np.int32)
+_INT64: Final = np.dtype(np.int64)
+
+
+def scatter_kernels(placement: Placement, values: ValueTable, node: int) -> list[Kernel]:
+    """The kernels that make a node of one of `SCATTERS`, in order."""
+    op = placement.graph.ops[node]
+    assert op is not None
+    return _MAKERS[op.name](placement, values, node)
+
+
+def _tally(placement: Placement, values: ValueTable, node: int) -> list[Kernel]:
+    graph = placement.graph
+    place, *weights = graph.inputs[node]
+    (count,) = graph.shapes[place]
+    pieces, bins = graph.shapes[node]
+    emitter = Emitter(placement, values, placement.level[node], (count,), Registers())
+    access = identity((count,))
+    position = emitter.emit(place, access)
+    var, dtype, how = position, graph.dtypes[place], "count"
+    for weight in weights:
+        var, dtype, how = emitter.emit(weight, access), graph.dtypes[weight], "add"
+    store = Store(var, dtype, values.of_node[node], graph.dtypes[node], Access(0, (0,)))
+    kernel = Kernel(
+        TALLY, (count,), emitter.items, [store], 1, chunk=0, scatter=Scatter(position, how, bins)
+    )
+    kernel.chunks = pieces
+    kernel.chunk_length = -(-count // pieces)
+    return [kernel]
+
+
+def _scatter(placement: Placement, values: ValueTable, node: int) -> list[Kernel]:
+    graph = placement.graph
+    old, position, value = graph.inputs[node]
+    how, shape, offset, strides, base, plain = graph.params[node]
+    level = placement.level[node]
+    named = graph.shapes[position] or (1,)
+    kernels = []
+    table = None
+    if how == "set" and not plain:
+        reason = "which of the elements at one place is the last"
+        table = values.temporary(
+            graph.sizes[old] * _INT32.itemsize, f"places of {graph.label(node)}", reason
+        )
+        for step, seen in (("exchange", None), ("maximum", table)):
+            emitter = Emitter(placement, values, level, named, Registers())
+            place = emitter.emit(position, identity(named))
+            turn = _number(emitter, identity(named))
+            store = Store(turn, _INT64, table, _INT32, Access(base, (0,) * len(named)))
+            scatter = Scatter(place, step, old=seen)
+            kernels.append(Kernel(SCATTER, named, emitter.items, [store], scatter=scatter))
+    emitter = Emitter(placement, values, level, shape, Registers())
+    place = emitter.emit(position, _spread(graph.shapes[position], shape))
+    var = emitter.emit(value, _spread(graph.shapes[value], shape))
+    turn = -1 if table is None else _number(emitter, _spread(named, shape))
+    access = Access(offset, strides)
+    store = Store(var, graph.dtypes[value], values.of_node[node], graph.dtypes[node], access)
+    scatter = Scatter(place, how, 0, values.of(old), table, base, turn)
+    kernels.append(Kernel(SCATTER, shape, emitter.items, [store], scatter=scatter))
+    return kernels
+
+
+def _segments(placement: Placement, values: ValueTable, node: int) -> list[Kernel]:
+    """Elements in order of their places: those of one place are folded one after another."""
+    graph = placement.graph
+    old, places, value = graph.inputs[node]
+    (count,) = graph.shapes[places]
+    emitter = Emitter(placement, values, placement.level[node], (count,), Registers())
+    access = identity((count,))
+    position, var = emitter.emit(places, access), emitter.emit(value, access)
+    store = Store(
+        var, graph.dtypes[value], values.of_node[node], graph.dtypes[node], Access(0, (0,))
+    )
+    scatter = Scatter(position, graph.params[node], old=values.of(old), ordered=True)
+    return [Kernel(SCATTER, (count,), emitter.items, [store], scatter=scatter)]
+
+
+_MAKERS: Final = {"tally": _tally, "scatter": _scatter, "segments": _segments}
+
+
+def _number(emitter: Emitter, access: Access) -> int:
+    """A register with the number of the element that an access names."""
+    var = emitter.registers.new()
+    emitter.items.append(Index(var, access))
+    return var
+
+
+def _spread(shape: tuple[int, ...], onto: tuple[int, ...]) -> Access:
+    """How an array of `shape` is read where it is broadcast onto others."""
+    strides = [
+        0 if extent == 1 else stride
+        for extent, stride in zip(shape, contiguous_strides(shape), strict=True)
+    ]
+    return Access(0, (*(0,) * (len(onto) - len(shape)), *strides))
+
+
+def finish_scatter(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
+    """Fix the geometry of a kernel whose pieces, if it has some, are given."""
+    scatter = kernel.scatter
+    assert scatter is not None
+    kernel.schedule = traits.schedule
+    (store,) = kernel.stores
+    elements = values.nbytes[store.value] // store.dtype.itemsize
+    kernel.wide_index = g.needs_wide_index(kernel, traits) or elements >= g.index_limit(traits)
+    kernel.vector = len(kernel.extents) - 1
+    if kernel.kind is TALLY:
+        most = WEIGHING_GROUP if scatter.how == "add" else COUNTING_GROUP
+        kernel.work_group = min(most, 1 << (traits.max_work_group.bit_length() - 1))
+        kernel.work_items = min(kernel.chunks, g.MOST_GROUPS) * kernel.work_group
+        return [kernel]
+    kernel.work_group = traits.work_group
+    items = min(math.prod(kernel.extents), traits.work_items)
+    kernel.work_items = g.round_up(max(items, 1), kernel.work_group)
+    return [kernel]

@@ -1,0 +1,19 @@
+## Elements in order of their places: those of one place are folded, one after another, with what lies there.
+##
+##    unit    an element; the work-item of the first one of a place folds all of that place
+__kernel void ${k.name}(${k.signature})
+{
+    __global const ${k.place_kind} *places = ${k.places};
+    __global const ${k.value_kind} *values = ${k.values};
+    for (${k.index} first = get_global_id(0); first < n; first += (${k.index})get_global_size(0)) {
+        const ${k.place_kind} place = places[first];
+        if (first > 0 && places[first - 1] == place)
+            continue;
+        ${k.memory} total = ${k.out}[place];
+        for (${k.index} j = first; j < n && places[j] == place; j++) {
+            const ${k.value_kind} value = values[j];
+            total = ${k.combined};
+        }
+        ${k.out}[place] = total;
+    }
+}

@@ -1,0 +1,129 @@
+"""Counts and writes at computed places as plans: who makes them, in how many launches and pieces,
+what is fused, and what is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clfuse.ir import build
+from clfuse.ir.nodes import Node
+from clfuse.ir.snapshot import take
+from clfuse.schedule.planner import plan
+from clfuse.schedule.records import Kernel, LibraryCall, Schedule
+from clfuse.schedule.scatters import copies_of, room_for, tally_pieces
+from clfuse.schedule.traffic import kernel_nbytes
+from clfuse.schedule.verify import verify
+from clfuse.target.traits import DeviceTraits, with_schedule
+from tests.support.recording import array, call
+
+GPU = with_schedule(
+    DeviceTraits(
+        kind="gpu", compute_units=132, local_nbytes=48 << 10, unified_memory=False,
+        max_parameter_nbytes=4096,
+    ),
+    "gpu",
+)
+CPU = DeviceTraits(compute_units=2)
+INT32, INT64, FLOAT32 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32)
+
+
+def planned(traits: DeviceTraits, *roots: Node) -> Schedule:
+    snapshot = take(list(roots))
+    schedule = plan(snapshot, traits)
+    verify(schedule)
+    return schedule
+
+
+def kinds(schedule: Schedule) -> list[str]:
+    return [
+        launch.kind.name if isinstance(launch, Kernel) else type(launch).__name__
+        for launch in schedule.launches
+    ]
+
+
+def written(old: Node, position: Node, value: Node, how: str = "set", *, plain: bool = False
+            ) -> Node:
+    """`old` with `value` at the places `position`."""
+    param = (how, position.shape, 0, (0,) * len(position.shape), 0, plain)
+    return build.library("scatter", (old, position, value), old.shape, old.dtype, param)
+
+
+def test_places_and_weights_are_computed_where_they_are_counted() -> None:
+    place = call("remainder", array(1 << 20, dtype="i4"), build.constant(np.int32(64)))
+    tally = build.library("tally", [place], (200, 64), INT32)
+    schedule = planned(GPU, build.reduce("add", build.cast(tally, INT64), (0,), INT64))
+    assert kinds(schedule)[0] == "tally"
+    kernel = schedule.launches[0]
+    assert isinstance(kernel, Kernel)
+    assert kernel_nbytes(kernel, schedule) == 4 * (1 << 20) + 4 * 200 * 64
+    assert (kernel.work_items, kernel.work_group) == (200 * 256, 256)
+
+
+def test_a_cpu_leaves_counts_and_writes_to_numpy() -> None:
+    tally = build.library("tally", [array(5000, dtype="i4")], (4, 64), INT32)
+    write = written(array(900, dtype="f4"), array(70, dtype="i4"), array(70, dtype="f4"))
+    for node in (tally, write):
+        (launch,) = planned(CPU, node).launches
+        assert isinstance(launch, LibraryCall)
+
+
+def test_the_last_of_equal_places_takes_three_launches_and_no_copy() -> None:
+    write = written(
+        array(900, dtype="f4"), array(70, dtype="i4"), call("sin", array(70, dtype="f4"))
+    )
+    schedule = planned(GPU, write)
+    assert kinds(schedule) == ["scatter"] * 3
+    moved = [kernel_nbytes(one, schedule) for one in schedule.launches[-3:]
+             if isinstance(one, Kernel)]
+    assert moved == [70 * 8, 70 * 12, 70 * 16]  # never all of the array, nor of its table
+
+
+def test_distinct_places_are_one_launch() -> None:
+    write = written(
+        array(900, dtype="f4"), array(70, dtype="i4"), array(70, dtype="f4"), plain=True
+    )
+    assert kinds(planned(GPU, write)) == ["scatter"]
+
+
+def test_what_replaces_an_element_may_be_made_of_it() -> None:
+    def changed(*, elsewhere: bool) -> Node:
+        old, index = array(900, dtype="f4"), array(70, dtype="i4")
+        place = array(70, dtype="i4") if elsewhere else index
+        read = build.gather(old, place, (70,), 0, (0,))
+        return written(old, index, call("add", read, read))
+
+    assert kinds(planned(GPU, changed(elsewhere=False))) == ["scatter"] * 3
+    # What is read elsewhere comes first.
+    assert kinds(planned(GPU, changed(elsewhere=True))) == ["map"] + ["scatter"] * 3
+
+
+def test_an_array_that_somebody_holds_is_copied_first() -> None:
+    held = call("sin", array(900, dtype="f4"))
+    write = written(held, array(70, dtype="i4"), build.constant(np.float32(1)), plain=True)
+    assert kinds(planned(GPU, held, write)) == ["map", "Copy", "scatter"]
+
+
+@pytest.mark.parametrize(
+    ("count", "bins", "weighs", "pieces"),
+    [(64_000_000, 1024, False, 1056), (64_000_000, 100_000, False, 0), (10, 5, False, 1),
+     (1_000_000, 12_000, False, 84), (64_000_000, 1024, True, 4224), (64_000_000, 6_500, True, 0)],
+)  # fmt: skip
+def test_pieces_of_counts(count: int, bins: int, weighs: bool, pieces: int) -> None:
+    nbytes = 8 if weighs else 4
+    assert tally_pieces(GPU, count, bins, nbytes, weighs=weighs) == pieces
+
+
+def test_few_places_have_several_counters_each() -> None:
+    assert [copies_of(bins, 4) for bins in (2, 64, 256, 1024, 5000)] == [16, 16, 8, 2, 1]
+    assert [room_for(bins) for bins in (1, 17, 1000, 1025)] == [16, 32, 1024, 2048]
+
+
+def test_groups_are_no_larger_than_the_device_takes() -> None:
+    small: Any = with_schedule(DeviceTraits(kind="gpu", max_work_group=48), "gpu")
+    tally = build.library("tally", [array(5000, dtype="i4")], (4, 64), INT32)
+    (kernel,) = planned(small, tally).launches
+    assert isinstance(kernel, Kernel)
+    assert kernel.work_group == 32
