@@ -118,6 +118,8 @@ def outer_uses(kernel: Kernel, items: Sequence[Item]) -> set[int]:
                 used.add(accumulator.position)
         if phase.selection is not None:
             used |= {phase.selection.mask, phase.selection.other}
+        if phase.scatter is not None:
+            used |= {phase.scatter.position, phase.scatter.turn}
         for item in (*phase.body, *phase.epilogue):
             if item.var not in own:
                 used.update(_operands(item))

@@ -18,10 +18,10 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 ORDER = """
     frozen openblas errors target.simulated_devices config _core counters numpy_releases dtypes
     user_frames tracebacks
-    ops target.costs target.traits target.verified
+    ops target.costs target.traits target.scatters target.verified
     ir
     schedule.kinds schedule.records schedule.graph schedule.rounds schedule.cost schedule.traffic
-    schedule.dataflow schedule.device_libraries schedule.scatters schedule.rewrite
+    schedule.dataflow schedule.device_libraries schedule.rewrite
     schedule.partition schedule.shape
     schedule.lower schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner
     schedule

@@ -15,7 +15,7 @@ from clfuse.codegen.lines.names import UNIFORM
 from clfuse.dtypes import memory_type
 from clfuse.ir.nodes import loop
 from clfuse.schedule.records import Item, Kernel, Load, Scatter, Step
-from clfuse.schedule.scatters import COUNTED_TOGETHER, copies_of, room_for
+from clfuse.target.scatters import COUNTED_TOGETHER, copies_of, room_for
 
 from .writing import Writing
 

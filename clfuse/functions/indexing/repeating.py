@@ -22,7 +22,7 @@ from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.ir import build
 from clfuse.ir.value_ranges import known_within
 from clfuse.runtime.devices.selection import get_device
-from clfuse.schedule.scatters import scatters
+from clfuse.target.scatters import scatters
 
 from .gathering import INDEX_LIMIT, POSITION
 from .taking import take

@@ -24,7 +24,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, rebind
 from clfuse.ops.table import UFUNCS
 from clfuse.runtime.devices.selection import get_device
-from clfuse.schedule.scatters import scatters
+from clfuse.target.scatters import scatters
 
 from .gathering import INDEX_LIMIT, POSITION, Selection
 

@@ -33,7 +33,7 @@ from clfuse.dispatch.host_call import HostArguments, native
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.runtime.devices.selection import get_device
-from clfuse.schedule.scatters import scatters
+from clfuse.target.scatters import scatters
 
 from .gathering import (
     Indexed,

@@ -19,7 +19,7 @@ from clfuse.functions.indexing.scattering import SORTED_ELEMENTS, folded
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.runtime.devices.selection import get_device
-from clfuse.schedule.scatters import scatters, tally_pieces
+from clfuse.target.scatters import scatters, tally_pieces
 
 
 def tallied(place: Node, bins: int, weights: Node | None, name: str) -> Node:

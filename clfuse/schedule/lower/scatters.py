@@ -27,8 +27,8 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule.kinds import SCATTER, TALLY
 from clfuse.schedule.partition.placement import Placement
 from clfuse.schedule.records import Access, Index, Kernel, Scatter, Store
-from clfuse.schedule.scatters import COUNTING_GROUP, WEIGHING_GROUP
 from clfuse.schedule.shape import geometry as g
+from clfuse.target.scatters import COUNTING_GROUP, WEIGHING_GROUP
 from clfuse.target.traits import DeviceTraits
 
 from .emission import Emitter, Registers, ValueTable, identity

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from clfuse.ir.nodes import Kind
 from clfuse.schedule.graph import Graph
-from clfuse.schedule.scatters import is_scattered
+from clfuse.target.scatters import is_scattered
 from clfuse.target.traits import DeviceTraits
 
 Needed = tuple[int, str, bool]

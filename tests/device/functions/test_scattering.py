@@ -59,7 +59,7 @@ def test_counts_are_numpys(xp: ModuleType, dtype: str, bins: int) -> None:
             np.testing.assert_array_equal(found, np.bincount(x, minlength=least))
 
 
-def test_counts_that_do_not_fit_local_memory_are_made_in_global_memory(xp: ModuleType) -> None:
+def test_counts_beyond_local_memory_are_made_in_global_memory(xp: ModuleType) -> None:
     x = RNG.integers(0, 200_000, 30_000)
     found = xp.bincount(xp.asarray(x))
     assert "scatter" in launched(xp, found)
@@ -332,7 +332,7 @@ def test_values_of_other_dtypes_are_combined_in_numpys_loops(
         same(xp, lambda m, x, i, value=value: getattr(m, name).at(x, i, value), x, i)
 
 
-def test_sums_of_weights_at_more_places_than_a_group_counts_have_numpys_bits(
+def test_sums_of_weights_at_many_places_have_numpys_bits(
     xp: ModuleType,
 ) -> None:
     if not xp.get_device().traits.fp64:

@@ -100,6 +100,13 @@ def programs() -> Iterator[tuple[str, str]]:
         "scan": build.scan("add", x, 1, FLOAT64), "scans": build.scan("add", x, 0, FLOAT64),
         "sort": sorted_(whole), "places": places_of(whole), "product": product,
     }
+    bins, places = array(5000, dtype=np.int64), array(700, dtype=INT32)
+    roots["tally"] = build.library("tally", [places], (4, 64), INT32)
+    for how in ("set", "add"):
+        param = (how, places.shape, 0, (0,), 0, False)
+        roots[how] = build.library(
+            "scatter", (bins, places, build.cast(places, bins.dtype)), bins.shape, bins.dtype, param
+        )
     for axes in ((0,), (1,), (0, 1)):
         roots[f"sum{len(axes)}{axes[0]}"] = build.reduce("add", x, axes, FLOAT64)
     for schedule, traits in (("cpu", CPU), ("gpu", GPU)):

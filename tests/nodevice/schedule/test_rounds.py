@@ -50,7 +50,7 @@ def text(*nodes: Node) -> str:
     return render(kernel, TRAITS, storage_roots(schedule)).source
 
 
-def test_a_round_takes_from_itself_from_earlier_rounds_and_from_outside() -> None:
+def test_a_round_takes_from_itself_earlier_rounds_and_outside() -> None:
     (loop,) = loops(only_kernel(*pendulum(100)))
     assert loop.count == 100
     assert [step.op.name for step in loop.steps] == [
@@ -78,7 +78,7 @@ def test_any_number_of_rounds_has_one_text() -> None:
     assert text(*pendulum(3)) != short
 
 
-def test_what_follows_a_loop_is_named_alike_for_any_number_of_rounds() -> None:
+def test_what_follows_a_loop_has_one_text_for_any_rounds() -> None:
     def summed(count: int) -> str:
         x, y = pendulum(count)
         return text(call("exp", call("add", x, y)))
@@ -173,7 +173,7 @@ def test_short_loops_stay_as_they_are(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [200, 203])
-def test_rounds_with_numbers_of_their_own_are_kernels_of_one_text(count: int) -> None:
+def test_rounds_with_own_numbers_are_kernels_of_one_text(count: int) -> None:
     x = array(N)
     for turn in range(count):
         x = call("sin", call("add", call("multiply", x, number(0.5)), number(turn / 8)))

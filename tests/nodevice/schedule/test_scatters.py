@@ -13,9 +13,9 @@ from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import take
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import Kernel, LibraryCall, Schedule
-from clfuse.schedule.scatters import copies_of, room_for, tally_pieces
 from clfuse.schedule.traffic import kernel_nbytes
 from clfuse.schedule.verify import verify
+from clfuse.target.scatters import copies_of, room_for, tally_pieces
 from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.support.recording import array, call
 
@@ -70,7 +70,7 @@ def test_a_cpu_leaves_counts_and_writes_to_numpy() -> None:
         assert isinstance(launch, LibraryCall)
 
 
-def test_the_last_of_equal_places_takes_three_launches_and_no_copy() -> None:
+def test_the_last_of_equal_places_takes_three_launches() -> None:
     write = written(
         array(900, dtype="f4"), array(70, dtype="i4"), call("sin", array(70, dtype="f4"))
     )
