@@ -224,7 +224,8 @@ class Kernel:
     row of the outer dimensions to the next, and where this kernel's begin in each.
 
     `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
-    dimension, at most `held`, for which there are accumulators.
+    dimension, at most `held`, for which there are accumulators. On a GPU `fold_items` of a
+    work-group fold one result together (0: all along rows, one down columns).
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
     column) right after this one's epilogue; those that fold nothing have no accumulators.
@@ -263,6 +264,7 @@ class Kernel:
     schedule: str = "cpu"
     work_items: int = 1
     work_group: int = 1
+    fold_items: int = 0
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
     then: list[Kernel] = field(default_factory=list)

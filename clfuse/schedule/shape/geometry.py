@@ -566,8 +566,8 @@ def is_long(kernel: Kernel, length: int, *, passes: int = 1) -> bool:
         return False
     across_results = kernel.vector < len(kernel.extents) - kernel.reduced
     lanes = 1 if across_results else kernel.width * kernel.unroll
-    if kernel.schedule == "gpu" and not across_results:
-        lanes = max(kernel.work_group, 1)
+    if kernel.schedule == "gpu":
+        lanes = max(kernel.fold_items or (1 if across_results else kernel.work_group), 1)
     along_lanes = kernel.schedule == "cpu" and lanes > 1
     if along_lanes and passes > 1:
         along_lanes = math.prod(kernel.extents[: -kernel.reduced]) < MANY_ROWS
