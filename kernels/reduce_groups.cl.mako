@@ -3,6 +3,7 @@
 ##    rows      these are neighbours, and a group has ${k.beside} results below each other
 ##    columns   neighbours have neighbouring columns, ${k.beside} of them, and take every so many-th element
 ##    bodies    several, each in boxes of its own: an element has one of them
+##    held      elements stay in registers (h0) from one phase to the next: the loops are written out
 ##    tree      what they have folded, put together in local memory: every one of them knows the result
 <%def name="element(p)">\
 % for number, b in enumerate(p.bodies):
@@ -54,11 +55,21 @@ __kernel void ${k.name}(${k.signature})
         ${line}
 % endfor
         const ${k.index} length = exists ? ${k.length} : 0;
+% for line in k.held_arrays:
+        ${line}
+% endfor
 % for p in k.phases:
 % for line in p.start:
         ${line}
 % endfor
+% if k.held:
+        #pragma unroll
+        for (int nth = 0; nth < ${k.held}; nth++) {
+            const ${k.index} t = item + nth * ${k.deep};
+            if (t < length) {
+% else:
         for (${k.index} t = item; t < length; t += ${k.deep}) {
+% endif
 % for line in k.decode_reduced:
                 ${line}
 % endfor
@@ -66,6 +77,9 @@ __kernel void ${k.name}(${k.signature})
                 const ${k.index} at = j;
 % endif
 ${element(p)}\
+% if k.held:
+            }
+% endif
         }
 % for line in p.tree + p.shared:
         ${line}

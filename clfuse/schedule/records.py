@@ -105,6 +105,15 @@ class Carried:
 
 
 @frozen
+class Held:
+    """Register `var` = what register `source` of an earlier phase's body was for this element."""
+
+    var: int
+    source: int
+    dtype: np.dtype
+
+
+@frozen
 class Step:
     """Register `var` = an element-wise loop of registers."""
 
@@ -158,7 +167,7 @@ class Prefix:
     partial: int | None = None
 
 
-Item = Load | Index | Scalar | Carried | Step | Prefix
+Item = Load | Index | Scalar | Carried | Held | Step | Prefix
 
 
 @frozen
@@ -225,10 +234,12 @@ class Kernel:
 
     `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
     dimension, at most `held`, for which there are accumulators. On a GPU `fold_items` of a
-    work-group fold one result together (0: all along rows, one down columns).
+    work-group fold one result together (0: all along rows, one down columns); with `Held` items,
+    each of these keeps its `held` elements of a result in registers.
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
-    column) right after this one's epilogue; those that fold nothing have no accumulators.
+    column) right after this one's epilogue; those that fold nothing have no accumulators. Only
+    phases read the values `inner`; `dropped` of these are not stored after all.
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
@@ -275,6 +286,8 @@ class Kernel:
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
     tiling: Tiling | None = None
     follows: bool = False
+    inner: frozenset[int] = frozenset()
+    dropped: frozenset[int] = frozenset()
 
     @property
     def phases(self) -> list[Kernel]:

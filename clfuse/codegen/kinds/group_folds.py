@@ -28,7 +28,7 @@ from clfuse.codegen.lines.loops import (
     folding,
     partial_lines,
 )
-from clfuse.schedule.records import Kernel
+from clfuse.schedule.records import Held, Kernel
 from clfuse.schedule.shape.groups import folding_items, runs_along_rows
 
 __all__ = ["FOLDED_AT_ONCE", "fill"]
@@ -58,11 +58,18 @@ def fill(kernel: Kernel, phases: Iterable[Phase], body: Body, k: Any) -> str:
     k.seams = any(kernel.seams(kernel.vector))
     k.local_memory = []
     k.phases = []
+    k.held_arrays = []
+    sources = {
+        item.source for part in kernel.passes for item in part.body if isinstance(item, Held)
+    }
+    k.held = kernel.held if sources else 0
+    held: dict[int, Register] = {}
     carried: dict[int, Register] = {}
     for phase, phase_body, folds, last in phases:
         phase_body.carried.update(carried)
+        phase_body.held = held
         k.seams = k.seams or bool(phase_body.seams)
-        part, registers = _phase(phase, phase_body, folds, last, k)
+        part, registers = _phase(phase, phase_body, folds, last, k, sources)
         carried.update(registers)
         k.phases.append(part)
     return "reduce_groups.cl.mako"
@@ -98,7 +105,7 @@ def _decode_reduced(kernel: Kernel, body: Body, k: Any) -> None:
 
 
 def _phase(
-    kernel: Kernel, body: Body, folds: list[Fold], last: bool, k: Any
+    kernel: Kernel, body: Body, folds: list[Fold], last: bool, k: Any, sources: set[int]
 ) -> tuple[SimpleNamespace, dict[int, Register]]:
     """One pass over a result's elements: its loop, what follows, and the registers that it leaves.
 
@@ -106,10 +113,10 @@ def _phase(
     """
     p = SimpleNamespace(start=[], tree=[], shared=[])
     single = body.writer(1)
-    p.bodies = [_element(body, folds)]
+    p.bodies = [_element(body, folds, sources, k)]
     for sister in kernel.then if kernel.where else ():
         own = [fold for _, fold in beside(folds, sister)]
-        p.bodies.append(_element(body.in_boxes(sister), own))
+        p.bodies.append(_element(body.in_boxes(sister), own, set(), k))
     results: dict[int, Register] = {}
     for fold in folds:
         number = str(fold.number)
@@ -141,11 +148,18 @@ def _compensates(kernel: Kernel, fold: Fold) -> bool:
     return kernel.compensated and fold.compensates
 
 
-def _element(body: Body, folds: list[Fold]) -> SimpleNamespace:
-    """What is done with an element; in boxes, with one of those."""
+def _element(body: Body, folds: list[Fold], sources: set[int], k: Any) -> SimpleNamespace:
+    """What is done with an element; in boxes, with one of those. The registers `sources` are kept
+    for later phases."""
     kernel, single = body.kernel, body.writer(1)
     uniform_lines, uniform = before(body, kernel)
     lines, registers = compute(body, kernel, 1, uniform)
+    for source in sorted(sources & registers.keys()):
+        register = registers[source]
+        kind = single.type_of(register.dtype, register.lane_nbytes)
+        k.held_arrays.append(f"{kind} h{source}[{k.held}];")
+        lines.append(f"h{source}[nth] = {register.text};")
+        body.held[source] = Register(f"h{source}[nth]", register.dtype, register.lane_nbytes)
     for fold in folds:
         number = str(fold.number)
         item, position = fold.item(single, registers)

@@ -23,6 +23,7 @@ from clfuse.dtypes import mask_type, memory_type
 from clfuse.schedule.finish.prefetching import position_chain
 from clfuse.schedule.records import (
     Carried,
+    Held,
     Index,
     Item,
     Kernel,
@@ -64,6 +65,8 @@ class Body(Addresses):
         """Whether that index is a multiple of the width wherever vectors are written."""
         self.carried: dict[int, Register] = {}
         """Registers of earlier phases, at the width that is being written."""
+        self.held: dict[int, Register] = {}
+        """What was kept of earlier phases' registers for the element that is being written."""
         self.turned: dict[int, str] = {}
         """Vectors of loads that were made before, by register."""
         self.streams: bool | None = None
@@ -111,7 +114,7 @@ class Body(Addresses):
                     uniform = uniform and item.position in same
                 if isinstance(item, Load) and item.other is not None:
                     uniform = uniform and item.other in same
-            elif isinstance(item, Prefix):
+            elif isinstance(item, Prefix | Held):
                 uniform = False
             else:
                 uniform = all(operand in same for operand in item.operands)
@@ -204,6 +207,9 @@ class Body(Addresses):
                 text = writer.cast(Register(text, item.dtype, uniform=True), item.dtype)
             elif isinstance(item, Carried):
                 text, register = self._carry(item, writer, name)
+            elif isinstance(item, Held):
+                held = self.held[item.source]
+                text, register = held.text, Register(name, held.dtype, held.lane_nbytes)
             else:
                 operands = [registers[operand] for operand in item.operands]
                 text, register = writer.step(item.op, operands, name)

@@ -19,7 +19,18 @@ from clfuse.dtypes import register_nbytes
 from clfuse.ir.nodes import Op
 from clfuse.ir.scalar_functions import Function
 from clfuse.schedule import cost
-from clfuse.schedule.records import Access, Carried, Index, Item, Kernel, Load, Scalar, Step, Store
+from clfuse.schedule.records import (
+    Access,
+    Carried,
+    Held,
+    Index,
+    Item,
+    Kernel,
+    Load,
+    Scalar,
+    Step,
+    Store,
+)
 from clfuse.target.traits import DeviceTraits
 
 from . import tiles
@@ -65,7 +76,7 @@ OVERSHOOT_OF_ITEM: Final = 128
 _PLACED: Final = (Load, Index)
 """Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
 
-_LOADED: Final = (Load, Carried)
+_LOADED: Final = (Load, Carried, Held)
 
 
 def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:

@@ -34,6 +34,13 @@ took .114 ms for column sums of (64000, 1000) float32 with 128 to 256 pieces, .8
 SECTOR_NBYTES: Final = 32
 """What a GPU's memory hands out at once: neighbours in a row take as much of it, at least."""
 
+MOST_HELD: Final = 32
+"""Elements of a result that a work-item of a row program has in registers at most: so many copies
+of the phases' bodies are written out."""
+
+USUALLY_HELD: Final = 16
+"""So many it has of a column, where work-items enough share it."""
+
 COLUMN_LANES: Final = 32
 """Columns side by side where there is a choice: the lanes of a warp."""
 
@@ -117,6 +124,8 @@ def _items_of_column(kernel: Kernel, wanted: int, length: int, splits: bool) -> 
     columns = kernel.extents[kernel.vector]
     beside = COLUMN_LANES if splits else max(1, SECTOR_NBYTES // max(element_nbytes(kernel), 1))
     deepest = max(1, kernel.work_group // min(_power_from(columns), beside))
+    if len(kernel.passes) > 1:
+        wanted = max(wanted, -(-length // USUALLY_HELD))
     needed = _power_from(wanted)
     while needed > 1 and needed * COLUMN_ELEMENTS > length:
         needed //= 2
