@@ -22,6 +22,7 @@ from .row import FaultyBuiltins, Reduction, Ufunc, class_of
 __all__ = [
     "FAULTY_BUILTINS",
     "REDUCTIONS",
+    "SELECTED",
     "UFUNCS",
     "FaultyBuiltins",
     "Reduction",
@@ -38,14 +39,6 @@ def _by_name(*tables: tuple[Ufunc, ...]) -> Mapping[str, Ufunc]:
         named[row.name] = row
     return MappingProxyType(named)
 
-
-UFUNCS: Final = _by_name(
-    arithmetic.ROWS,
-    comparison.ROWS,
-    transcendental.ROWS,
-    internal.ROWS,
-)
-"""Name -> row."""
 
 _ZERO: Final = dict.fromkeys(("bool", "signed", "unsigned", "float", "complex"), "({T})(0)")
 _ONE: Final = {**_ZERO, **dict.fromkeys(("signed", "unsigned", "float"), "({T})(1)")}
@@ -88,6 +81,32 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
     )
 })
 """Name -> how an axis is folded by that ufunc."""
+
+SELECTED: Final = _by_name(
+    tuple(
+        [
+            Ufunc(
+                f"selected_{row.name}",
+                2,
+                {key: f"({{0}} ? {{1}} : {text})" for key, text in row.identity.items()},
+                typed_by=1,
+                output="same",
+            )
+            for row in REDUCTIONS.values()
+        ]
+    )
+)
+"""Name -> row of what a fold gets where a mask (operand 0) selects: operand 1, elsewhere its
+identity. `schedule.rewrite.masked_folds` makes them of what no program says."""
+
+UFUNCS: Final = _by_name(
+    arithmetic.ROWS,
+    comparison.ROWS,
+    transcendental.ROWS,
+    internal.ROWS,
+    tuple(SELECTED.values()),
+)
+"""Name -> row."""
 
 _POCL: Final = "^Portable Computing Language$"
 _NVIDIA: Final = "^NVIDIA CUDA$"
