@@ -5,7 +5,8 @@ not select count as its identity. Nothing is packed.
                          x * 2  ->  m ? it : inf  ->  minimum       one kernel
 
 A selection that somebody else needs is packed, and all read it. So is one that an array of the
-program still holds, where it is a small part: later folds of it would go over everything again.
+program still holds when it is folded for the second time: later folds would go over everything
+again.
 """
 
 from __future__ import annotations
@@ -24,9 +25,6 @@ from .rebuilding import Rebuilding
 
 MOST_LOOKED_AT: Final = 64
 """Operations between a selection and its fold: with more, what is not selected costs too much."""
-
-LARGE_PART: Final = 2
-"""A selection of a half and more is not packed for folds to come: each reads twice as much then."""
 
 _BOOL: Final = np.dtype(np.bool_)
 
@@ -109,13 +107,12 @@ def _masked(graph: Graph, fold: int) -> Masked | None:
 
 
 def _packed(graph: Graph, folds: dict[int, Masked]) -> set[int]:
-    """What is needed by others than these folds: those of what is asked for, and of what is held
-    and a small part."""
+    """What is needed by others than these folds, or is held and was computed before."""
     held = {
         node
         for masked in folds.values()
         for node in masked.inside
-        if graph.live[node] and graph.sizes[node] * LARGE_PART < graph.sizes[masked.mask]
+        if graph.live[node] and graph.computed[node]
     }
     stack = [node for node in range(len(graph)) if graph.requested[node] or node in held]
     needed = set(stack)
@@ -138,7 +135,10 @@ class _ByMask(Rebuilding):
 
     def __init__(self, graph: Graph, folds: dict[int, Masked]) -> None:
         self.folds = folds
-        super().__init__(graph, {}, {}, {})
+        pending = [
+            node for masked in folds.values() for node in masked.inside if graph.live[node]
+        ]
+        super().__init__(graph, {}, {}, {}, pending)
 
     def _needs(self, node: int) -> list[int]:
         masked = self.folds.get(node)
