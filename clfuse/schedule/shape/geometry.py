@@ -490,6 +490,8 @@ def orient_reduction(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         )
     kept = len(kernel.extents) - kernel.reduced
     lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))
+    if traits.schedule == "gpu":
+        lanes = 1  # few columns are side by side in a group with the rows that follow
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
