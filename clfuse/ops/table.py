@@ -82,13 +82,20 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
 })
 """Name -> how an axis is folded by that ufunc."""
 
+def _selected(key: str, identity: str) -> str:
+    """Operand 1 where the mask, operand 0, is true; elsewhere a fold's identity."""
+    if key == "bool":  # masks, whose lanes are as large as those of what they came with
+        return "(!{0} || {1})" if identity == _ALL_TRUE else "({0} && {1})"
+    return f"({{0}} ? {{1}} : {identity})"
+
+
 SELECTED: Final = _by_name(
     tuple(
         [
             Ufunc(
                 f"selected_{row.name}",
                 2,
-                {key: f"({{0}} ? {{1}} : {text})" for key, text in row.identity.items()},
+                {key: _selected(key, text) for key, text in row.identity.items()},
                 typed_by=1,
                 output="same",
             )

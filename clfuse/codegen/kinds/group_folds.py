@@ -58,19 +58,18 @@ def fill(kernel: Kernel, phases: Iterable[Phase], body: Body, k: Any) -> str:
     k.seams = any(kernel.seams(kernel.vector))
     k.local_memory = []
     k.phases = []
-    k.held_arrays = []
+    k.held_arrays, k.held_registers = [], {}
     sources = {
         item.source for part in kernel.passes for item in part.body if isinstance(item, Held)
     }
     k.held = kernel.held if sources else 0
-    held: dict[int, Register] = {}
     carried: dict[int, Register] = {}
     for phase, phase_body, folds, last in phases:
         phase_body.carried.update(carried)
-        phase_body.held = held
         k.seams = k.seams or bool(phase_body.seams)
         part, registers = _phase(phase, phase_body, folds, last, k, sources)
         carried.update(registers)
+        carried.update(k.held_registers)
         k.phases.append(part)
     return "reduce_groups.cl.mako"
 
@@ -159,7 +158,9 @@ def _element(body: Body, folds: list[Fold], sources: set[int], k: Any) -> Simple
         kind = single.type_of(register.dtype, register.lane_nbytes)
         k.held_arrays.append(f"{kind} h{source}[{k.held}];")
         lines.append(f"h{source}[nth] = {register.text};")
-        body.held[source] = Register(f"h{source}[nth]", register.dtype, register.lane_nbytes)
+        k.held_registers[source] = Register(
+            f"h{source}[nth]", register.dtype, register.lane_nbytes
+        )
     for fold in folds:
         number = str(fold.number)
         item, position = fold.item(single, registers)

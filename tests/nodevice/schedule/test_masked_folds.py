@@ -80,12 +80,12 @@ def test_rows_that_a_mask_selects_are_folded_in_their_places() -> None:
     assert "compact" not in names(folded("maximum", chosen))
 
 
-def test_the_rows_of_a_selection_are_packed_for_folds_of_columns() -> None:
+def test_selections_are_packed_for_folds_of_columns() -> None:
     chosen = build.reshape(selected(*masked()), (COUNT // 8, 8))
     assert "compact" in names(build.reduce("maximum", chosen, (0,), FLOAT64))
 
 
-def test_a_selection_that_is_asked_for_is_packed_and_folded_from_there() -> None:
+def test_a_selection_that_is_asked_for_is_packed_and_folded() -> None:
     chosen = selected(*masked())
     found = kernels(planned(folded("minimum", chosen), chosen))
     assert [kernel.kind.name for kernel in found] == ["compact", "reduce", "reduce"]
