@@ -208,15 +208,6 @@ class Scatter:
     ordered: bool = False
 
 
-def is_sequential(name: str, dtype: np.dtype) -> bool:
-    """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
-
-    A product of some floats may overflow where the running product does not; sums of halves round
-    after every addition.
-    """
-    return (name == "multiply" and dtype.kind in "fc") or (name == "add" and dtype.char == "e")
-
-
 @dataclass(slots=True)
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
