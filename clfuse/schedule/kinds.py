@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KernelKind:

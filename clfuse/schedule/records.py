@@ -225,8 +225,7 @@ class Kernel:
 
     `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
     dimension, at most `held`, for which there are accumulators. On a GPU `fold_items` of a
-    work-group fold one result together (0: all along rows, one down columns); with `Held` items,
-    each of these keeps its `held` elements of a result in registers.
+    work-group fold one result (0: all along rows, one down columns), each with `held` elements.
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
     column) right after this one's epilogue; those that fold nothing have no accumulators. Only
