@@ -95,7 +95,11 @@ SELECTED: Final = _by_name(
             Ufunc(
                 f"selected_{row.name}",
                 2,
-                {key: _selected(key, text) for key, text in row.identity.items()},
+                {
+                    key: _selected(key, text)
+                    for key, text in row.identity.items()
+                    if key != "complex"
+                },
                 typed_by=1,
                 output="same",
             )
@@ -104,7 +108,7 @@ SELECTED: Final = _by_name(
     )
 )
 """Name -> row of what a fold gets where a mask (operand 0) selects: operand 1, elsewhere its
-identity. `schedule.rewrite.masked_folds` makes them of what no program says."""
+identity; of real numbers. `schedule.rewrite.masked_folds` makes them of what no program says."""
 
 UFUNCS: Final = _by_name(
     arithmetic.ROWS,
