@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.engine import auto_flush
 from clfuse.ir import nodes
 
 Round = Callable[[ModuleType, Any], Any]
@@ -41,9 +42,12 @@ ROUNDS: list[Round] = [diffused, written, in_place, coupled]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_recorded() -> None:
+def _nothing_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits, and no loop of an earlier test is expected to go on, whose rounds may be long:
+    the next one would be looked at only after one of these."""
     gc.collect()
     cf.evaluate()
+    monkeypatch.setattr(auto_flush, "_loop", auto_flush._Loop())
 
 
 def run(xp: ModuleType, turn: Round, rounds: int, after: Callable[[], None]) -> Any:
