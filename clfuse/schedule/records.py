@@ -105,15 +105,6 @@ class Carried:
 
 
 @frozen
-class Held:
-    """Register `var` = what register `source` of an earlier phase's body was for this element."""
-
-    var: int
-    source: int
-    dtype: np.dtype
-
-
-@frozen
 class Step:
     """Register `var` = an element-wise loop of registers."""
 
@@ -167,7 +158,7 @@ class Prefix:
     partial: int | None = None
 
 
-Item = Load | Index | Scalar | Carried | Held | Step | Prefix
+Item = Load | Index | Scalar | Carried | Step | Prefix
 
 
 @frozen
@@ -208,6 +199,15 @@ class Scatter:
     ordered: bool = False
 
 
+def is_sequential(name: str, dtype: np.dtype) -> bool:
+    """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
+
+    A product of some floats may overflow where the running product does not; sums of halves round
+    after every addition.
+    """
+    return (name == "multiply" and dtype.kind in "fc") or (name == "add" and dtype.char == "e")
+
+
 @dataclass(slots=True)
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
@@ -224,12 +224,10 @@ class Kernel:
     row of the outer dimensions to the next, and where this kernel's begin in each.
 
     `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
-    dimension, at most `held`, for which there are accumulators. On a GPU `fold_items` of a
-    work-group fold one result (0: all along rows, one down columns), each with `held` elements.
+    dimension, at most `held`, for which there are accumulators.
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
-    column) right after this one's epilogue; those that fold nothing have no accumulators. Only
-    phases read the values `inner`; `dropped` of these are not stored after all.
+    column) right after this one's epilogue; those that fold nothing have no accumulators.
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
@@ -265,7 +263,6 @@ class Kernel:
     schedule: str = "cpu"
     work_items: int = 1
     work_group: int = 1
-    fold_items: int = 0
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
     then: list[Kernel] = field(default_factory=list)
@@ -276,8 +273,6 @@ class Kernel:
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
     tiling: Tiling | None = None
     follows: bool = False
-    inner: frozenset[int] = frozenset()
-    dropped: frozenset[int] = frozenset()
 
     @property
     def phases(self) -> list[Kernel]:

@@ -18,7 +18,7 @@ import numpy as np
 from clfuse.frozen import frozen
 from clfuse.ir.nodes import Kind
 from clfuse.schedule.graph import Graph
-from clfuse.schedule.records import Held, Item, Kernel, Load, Prefix, Step
+from clfuse.schedule.records import Item, Kernel, Load, Prefix, Step
 from clfuse.target.traits import MAX_STEPS, DeviceTraits
 
 __all__ = ["Kept", "Own", "Rounds", "Stretch", "find", "most_steps", "outer_uses", "text_length"]
@@ -131,8 +131,6 @@ def _operands(item: Item) -> tuple[int, ...]:
         return item.operands
     if isinstance(item, Prefix):
         return (item.operand,)
-    if isinstance(item, Held):
-        return (item.source,)
     if isinstance(item, Load):
         return tuple([var for var in (item.position, item.other) if var is not None])
     return ()

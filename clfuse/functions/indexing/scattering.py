@@ -73,6 +73,7 @@ def scatter(handle: Handle, chosen: Selection, value: Node, how: str = SET) -> b
     plain = math.prod(position.shape) == 1 or _is_one(value) or _are_distinct(chosen)
     param = (how, shape, chosen.offset, strides, base, plain)
     with lock:
+        old = storage.node  # another thread may have written since
         made = build.library("scatter", (old, position, value), old.shape, old.dtype, param)
         rebind(storage, made)
     return True
@@ -97,6 +98,7 @@ def fold_in_order(handle: Handle, chosen: Selection, value: Node, how: str) -> b
         place = combine(np.add, place, convert(position, dtype))
     flat = build.reshape(build.broadcast(value, chosen.shape), (count,))
     with lock:
+        old = storage.node
         made = folded(old, build.reshape(place, (count,)), flat, how)
         rebind(storage, made)
     return True
