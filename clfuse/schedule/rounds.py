@@ -17,8 +17,9 @@ import numpy as np
 
 from clfuse.frozen import frozen
 from clfuse.ir.nodes import Kind
+from clfuse.schedule.dataflow import operands_of
 from clfuse.schedule.graph import Graph
-from clfuse.schedule.records import Item, Kernel, Load, Prefix, Step
+from clfuse.schedule.records import Item, Kernel, Step
 from clfuse.target.traits import MAX_STEPS, DeviceTraits
 
 __all__ = ["Kept", "Own", "Rounds", "Stretch", "find", "most_steps", "outer_uses", "text_length"]
@@ -122,18 +123,8 @@ def outer_uses(kernel: Kernel, items: Sequence[Item]) -> set[int]:
             used |= {phase.scatter.position, phase.scatter.turn}
         for item in (*phase.body, *phase.epilogue):
             if item.var not in own:
-                used.update(_operands(item))
+                used.update(operands_of(item))
     return used
-
-
-def _operands(item: Item) -> tuple[int, ...]:
-    if isinstance(item, Step):
-        return item.operands
-    if isinstance(item, Prefix):
-        return (item.operand,)
-    if isinstance(item, Load):
-        return tuple([var for var in (item.position, item.other) if var is not None])
-    return ()
 
 
 def find(items: Sequence[Item], used: Collection[int]) -> list[Stretch]:
@@ -145,7 +136,7 @@ def find(items: Sequence[Item], used: Collection[int]) -> list[Stretch]:
     if found is None:
         return []
     first, end, _ = found
-    behind = {var for item in items[first:] for var in _operands(item)}
+    behind = {var for item in items[first:] for var in operands_of(item)}
     later = find(items[end:], used)
     return [
         *find(items[:first], {*used, *behind}),
@@ -227,7 +218,7 @@ def _written(
     sources = _sources(items, made_at, period, end) if end >= LEAST * period else None
     if sources is None:
         return None
-    wanted = {var for item in items[end:] for var in _operands(item)} | set(used)
+    wanted = {var for item in items[end:] for var in operands_of(item)} | set(used)
     left: dict[int, tuple[int, int]] = {}
     first = end
     while first >= period and _is_round(items, made_at, sources, first - period, end):
