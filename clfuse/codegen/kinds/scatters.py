@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Final
 
@@ -14,7 +13,8 @@ from clfuse.codegen.lines.loops import decode
 from clfuse.codegen.lines.names import UNIFORM
 from clfuse.dtypes import memory_type
 from clfuse.ir.nodes import loop
-from clfuse.schedule.records import Item, Kernel, Load, Scatter, Step
+from clfuse.schedule.dataflow import needed_items
+from clfuse.schedule.records import Kernel, Load, Scatter
 from clfuse.target.scatters import COUNTED_TOGETHER, copies_of, room_for
 
 from .writing import Writing
@@ -36,19 +36,6 @@ _NATIVE: Final = {
 
 _BY_HALVES: Final = frozenset(["bitwise_and", "bitwise_or", "bitwise_xor"])
 """Operations on integers of 64 bits that are made of two on their halves."""
-
-
-def _needed(items: Sequence[Item], wanted: Collection[int]) -> set[int]:
-    """The registers that some are made of, and these."""
-    found = set(wanted)
-    for item in reversed(items):
-        if item.var not in found:
-            continue
-        if isinstance(item, Step):
-            found.update(item.operands)
-        elif isinstance(item, Load):
-            found.update(var for var in (item.position, item.other) if var is not None)
-    return found
 
 
 def fill_tally(kernel: Kernel, writing: Writing) -> str:
@@ -93,7 +80,8 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
     k.decode = decode(body, dims, "row")
     # The elements that others replace are computed of nothing: what they would read may be changed.
-    first = _needed(kernel.body, {scatter.position, scatter.turn})
+    wanted = {scatter.position, scatter.turn}
+    first = {item.var for item in needed_items(kernel.body, wanted)}
     before, inside = body.split(kernel.body)
     registers: dict[int, Register] = {}
     k.before = body.lines([item for item in before if item.var in first], 1, registers, UNIFORM)

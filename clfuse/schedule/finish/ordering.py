@@ -13,6 +13,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from clfuse.schedule.dataflow import operands_of
 from clfuse.schedule.records import Item, Kernel, Load, Prefix, Step
 from clfuse.schedule.rounds import LEAST, LEAST_WEIGHT, find, outer_uses
 
@@ -23,17 +24,21 @@ FOUND_SHARE = 0.5
 
 
 def in_rounds(kernel: Kernel) -> Kernel:
-    """`kernel` with its steps in the order of rounds, if there are more loops in that."""
+    """`kernel` with its steps in the order of rounds, if there are more loops in that, and with
+    what waits for no loop before it."""
     if kernel.tiling is not None or len(kernel.body) < LEAST:
         return kernel
     weight = sum([item.op.weight for item in kernel.body if isinstance(item, Step)])
     if weight < LEAST_WEIGHT or any(isinstance(item, Prefix) for item in kernel.body):
         return kernel
-    spared = _spared(kernel, kernel.body)
-    if spared >= FOUND_SHARE * weight:
-        return kernel
-    body = _ordered(kernel.body)
-    return replace(kernel, body=body) if body and _spared(kernel, body) > spared else kernel
+    body = kernel.body
+    spared = _spared(kernel, body)
+    if spared < FOUND_SHARE * weight:
+        ordered = _ordered(body)
+        if ordered and _spared(kernel, ordered) > spared:
+            body = ordered
+    body = _early(kernel, body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def _spared(kernel: Kernel, items: Sequence[Item]) -> float:
@@ -42,6 +47,24 @@ def _spared(kernel: Kernel, items: Sequence[Item]) -> float:
         (rounds.count - 1) * sum([step.op.weight for step in rounds.steps])
         for _, _, rounds in find(items, outer_uses(kernel, items))
     ])
+
+
+def _early(kernel: Kernel, items: list[Item]) -> list[Item]:
+    """The items with those before a loop that do not wait for it: compilers move nothing across
+    one, and what these are made of would take registers all the while."""
+    for first, end, _ in reversed(find(items, outer_uses(kernel, items))):
+        late = {item.var for item in items[first:end]}
+        early: list[Item] = []
+        behind: list[Item] = []
+        for item in items[end:]:
+            if late.isdisjoint(operands_of(item)):
+                early.append(item)
+            else:
+                late.add(item.var)
+                behind.append(item)
+        if early:
+            items = [*items[:first], *early, *items[first:end], *behind]
+    return items
 
 
 def _ordered(items: Sequence[Item]) -> list[Item]:

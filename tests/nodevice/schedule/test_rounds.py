@@ -11,7 +11,7 @@ from clfuse.engine.executable import storage_roots
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.schedule import rounds
-from clfuse.schedule.records import Kernel
+from clfuse.schedule.records import Kernel, Step
 from clfuse.schedule.rounds import Kept, Own, Same
 from clfuse.schedule.rounds import find as find_rounds
 from tests.support.recording import BOOL, FLOAT64, TRAITS, array, call, kernels, number, planned
@@ -183,3 +183,16 @@ def test_rounds_with_own_numbers_are_kernels_of_one_text(count: int) -> None:
     assert len(texts) > 4
     assert len(set(texts[1:-1])) == 1
     assert max(rounds.text_length(kernel) for kernel in kernels(schedule)) < TRAITS.max_steps
+
+
+def test_what_waits_for_no_loop_stands_before_it() -> None:
+    x, y = array(N), array(N)
+    other = call("multiply", y, y)
+    for _ in range(40):
+        x = call("sin", x)
+    kernel = only_kernel(x, call("subtract", other, y), call("add", x, other))
+    ((first, end, _),) = find_rounds(kernel.body, rounds.outer_uses(kernel, kernel.body))
+    before = [item.op.name for item in kernel.body[:first] if isinstance(item, Step)]
+    behind = [item.op.name for item in kernel.body[end:] if isinstance(item, Step)]
+    assert sorted(before) == ["multiply", "subtract"]
+    assert behind == ["add"]
