@@ -17,12 +17,12 @@ import numpy as np
 
 from clfuse.arrays.conversion import NotNative, adopt_host_array, as_handle, from_host
 from clfuse.arrays.expressions import choose, combine, convert
-from clfuse.arrays.handle import Handle, fresh, node_of
+from clfuse.arrays.handle import Handle, fresh, node_of, write
 from clfuse.arrays.host_array import is_seen_here
 from clfuse.arrays.promotion import BOOL
 from clfuse.arrays.views import normalized_axis, reshape_view, transpose_view
 from clfuse.dispatch.host_call import native
-from clfuse.engine.evaluate import evaluate_nodes
+from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
@@ -295,6 +295,23 @@ def replace_by_mask(old: Node, mask: Node, value: Node) -> Node | None:
     spread = _spread(mask, rest)
     made = build.expand(spread, flat, starts, packed, tally.piece * repeats)
     return build.reshape(made, old.shape)
+
+
+def write_by_mask(handle: Handle, mask: Node, value: Node) -> bool:
+    """Let the array have what `replace_by_mask` makes of it; False where that is None."""
+    if math.prod(handle._shape) and math.prod(mask.shape) > 1:
+        tally_of(mask)  # waits, while other threads may write
+    with lock:
+        changed = replace_by_mask(node_of(handle), mask, value)
+        if changed is not None:
+            write(handle, changed)
+    return changed is not None
+
+
+def choose_by_mask(handle: Handle, mask: Node, value: Node) -> None:
+    """Let the array have `value` where a mask is true; both broadcast to its shape."""
+    with lock:
+        write(handle, choose(mask, value, node_of(handle), handle._dtype, handle._shape))
 
 
 def _unselected(value: Node, starts: Node, count: int, whole: tuple[int, ...]) -> Node | None:

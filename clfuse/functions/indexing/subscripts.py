@@ -28,7 +28,7 @@ from clfuse.arrays.conversion import (
     host_view,
     value_node,
 )
-from clfuse.arrays.expressions import choose, shape_text
+from clfuse.arrays.expressions import shape_text
 from clfuse.arrays.handle import (
     Handle,
     fresh,
@@ -48,7 +48,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node, boundary
 
 from .gathering import gather_elements, mutate, numpys_selection, parse, source_of
-from .masks import coordinates, replace_by_mask, select_by_mask
+from .masks import choose_by_mask, coordinates, select_by_mask, write_by_mask
 from .scattering import scatter
 
 _BOOLS = (bool, np.bool_)
@@ -360,7 +360,7 @@ def _put_everywhere(handle: Handle, chooser: Any, value: Any) -> bool:
     if 0 in node.shape or 0 in shape:
         return False
     node = build.reshape(fit_to_shape(node, (1, *shape)), shape)
-    write(handle, choose(node_of(as_handle(chooser)), node, node_of(handle), handle._dtype, shape))
+    choose_by_mask(handle, node_of(as_handle(chooser)), node)
     return True
 
 
@@ -414,11 +414,8 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if len(node.shape) > len(rest) or any(
         extent not in (1, goal) for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
     ):
-        changed = replace_by_mask(node_of(handle), chooser, node)
-        if changed is not None:
-            write(handle, changed)
-        return changed is not None
+        return write_by_mask(handle, chooser, node)
     if rest:
         chooser = build.reshape(chooser, mask.shape + (1,) * len(rest))
-    write(handle, choose(chooser, node, node_of(handle), handle._dtype, shape))
+    choose_by_mask(handle, chooser, node)
     return True

@@ -47,7 +47,7 @@ from .gathering import (
     source_of,
     within,
 )
-from .masks import replace_by_mask, tally_of
+from .masks import choose_by_mask, tally_of, write_by_mask
 from .scattering import combines, fold_in_order, folding_dtype, scatter, wraps_around
 from .subscripts import put as assign
 from .subscripts import stretching
@@ -328,10 +328,10 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     if size == 1 or size == math.prod(target._shape):
         shape = target._shape if size > 1 else ()
         node = build.reshape(node, shape)
-        write(target, select_by_mask(chooser, node, node_of(target), target._dtype, target._shape))
+        choose_by_mask(target, chooser, node)
     elif scatters(get_device().traits):
         node = build.reshape(repeated(node, math.prod(target._shape)), target._shape)
-        write(target, select_by_mask(chooser, node, node_of(target), target._dtype, target._shape))
+        choose_by_mask(target, chooser, node)
     else:
         mutate(target, "putmask", [chooser, node], None)
 
@@ -349,9 +349,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         count = tally_of(chooser).count
         if count:
             node = cast_for_assignment(node_of(given), target._dtype)
-            changed = replace_by_mask(node_of(target), chooser, repeated(node, count))
-            assert changed is not None
-            write(target, changed)
+            written = write_by_mask(target, chooser, repeated(node, count))
+            assert written
         return
     mutate(target, "place", [chooser, cast_for_assignment(node_of(given), target._dtype)], None)
 

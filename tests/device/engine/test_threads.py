@@ -173,6 +173,11 @@ def test_an_error_in_one_thread_leaves_the_others_alone(xp: ModuleType) -> None:
         assert problem_bitwise(result, (np.arange(50.0) + number) * 2) is None
 
 
+def row_of(x: Any, i: int) -> Any:
+    """The mask of a row."""
+    return np.broadcast_to(np.arange(x.shape[0])[:, None] == i, x.shape)
+
+
 WRITES: dict[str, Callable[[ModuleType, Any, int, int], Any]] = {
     "x[i] = number": lambda module, x, i, r: x.__setitem__(i, float(r + i)),
     "x[i] = array": lambda module, x, i, r: operator.setitem(x, i, np.full(x.shape[1], r + i)),
@@ -186,6 +191,15 @@ WRITES: dict[str, Callable[[ModuleType, Any, int, int], Any]] = {
         x, (i, np.arange(x.shape[1])), float(r + i)
     ),
     "copyto": lambda module, x, i, r: module.copyto(x[i], float(r + i)),
+    "x[mask] = number": lambda module, x, i, r: operator.setitem(x, row_of(x, i), float(r + i)),
+    "x[mask] = array": lambda module, x, i, r: operator.setitem(
+        x, row_of(x, i), np.full(x.shape[1], r + i, float)
+    ),
+    "put": lambda module, x, i, r: module.put(
+        x, i * x.shape[1] + np.arange(x.shape[1]), float(r + i)
+    ),
+    "putmask": lambda module, x, i, r: module.putmask(x, row_of(x, i), float(r + i)),
+    "place": lambda module, x, i, r: module.place(x, row_of(x, i), [float(r + i)]),
 }
 
 
