@@ -328,15 +328,19 @@ class Figures:
 
 
 def figures() -> Figures:
-    """Count, after a collection; what `malloc` keeps for later is given back first."""
+    """Count, after a collection; what `malloc` keeps for later is given back first, and what is
+    forgotten only now and then is forgotten: the weak references to what was recorded."""
     import pyopencl as cl
 
     from clfuse.engine import plans
-    from clfuse.ir.nodes import Node, Storage
+    from clfuse.ir.nodes import Node, Storage, sweep
     from clfuse.runtime.launches import program
     from clfuse.runtime.memory.blocks import Block, Buffer
+    from clfuse.user_kernels.opencl import record_launch
 
     cf.synchronize()
+    sweep()
+    record_launch._latest.clear()
     for _ in range(3):
         gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
