@@ -13,9 +13,12 @@ length runs the same kernels, none has to be built. Sizes decide only how kernel
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from clfuse.target.traits import DeviceTraits
+
+from .records import Item, Step
 
 CACHED_READ_WEIGHT: Final = 3.0
 """A load that hits the cache, and the address for it, in additions."""
@@ -78,14 +81,21 @@ def max_arguments(traits: DeviceTraits) -> int:
     return max(4, min(MAX_ARGUMENTS, MAX_ARGUMENTS * traits.max_parameter_nbytes // 1024))
 
 
-def min_elements_per_item(traits: DeviceTraits) -> int:
-    """Less work than this is not worth another work-item on a CPU: about 1 us of streaming."""
-    return max(1, traits.launch_nbytes // (ELEMENT_NBYTES * ITEMS_PER_LAUNCH))
+def weight_of(items: Iterable[Item]) -> float:
+    """The operations of a body, in additions."""
+    return sum([item.op.weight for item in items if isinstance(item, Step)])
 
 
-def min_elements_per_piece(traits: DeviceTraits) -> int:
+def min_elements_per_item(traits: DeviceTraits, weight: float = 0.0) -> int:
+    """Less work than this is not worth another work-item on a CPU: about 1 us of streaming, or of
+    operations that are `weight` additions an element."""
+    return max(1, min_elements_per_piece(traits, weight) // ITEMS_PER_LAUNCH)
+
+
+def min_elements_per_piece(traits: DeviceTraits, weight: float = 0.0) -> int:
     """A reduction is not split finer than this: the second stage costs a launch."""
-    return max(1, traits.launch_nbytes // ELEMENT_NBYTES)
+    nbytes = max(float(ELEMENT_NBYTES), weight * traits.operation_nbytes)
+    return max(1, int(traits.launch_nbytes // nbytes))
 
 
 class Cost:

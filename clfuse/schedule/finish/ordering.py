@@ -13,6 +13,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from clfuse.schedule.cost import weight_of
 from clfuse.schedule.dataflow import operands_of
 from clfuse.schedule.records import Item, Kernel, Load, Prefix, Step
 from clfuse.schedule.rounds import LEAST, LEAST_WEIGHT, find, outer_uses
@@ -28,7 +29,7 @@ def in_rounds(kernel: Kernel) -> Kernel:
     what waits for no loop before it."""
     if kernel.tiling is not None or len(kernel.body) < LEAST:
         return kernel
-    weight = sum([item.op.weight for item in kernel.body if isinstance(item, Step)])
+    weight = weight_of(kernel.body)
     if weight < LEAST_WEIGHT or any(isinstance(item, Prefix) for item in kernel.body):
         return kernel
     body = kernel.body
@@ -44,7 +45,7 @@ def in_rounds(kernel: Kernel) -> Kernel:
 def _spared(kernel: Kernel, items: Sequence[Item]) -> float:
     """What loops spare the compiler in these items, in additions."""
     return sum([
-        (rounds.count - 1) * sum([step.op.weight for step in rounds.steps])
+        (rounds.count - 1) * weight_of(rounds.steps)
         for _, _, rounds in find(items, outer_uses(kernel, items))
     ])
 

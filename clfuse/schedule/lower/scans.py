@@ -26,7 +26,6 @@ from clfuse.schedule.records import (
     Kernel,
     Load,
     Prefix,
-    Step,
     Store,
     is_sequential,
 )
@@ -190,7 +189,7 @@ def _store_costly_operand(
     """
     (scan, *more) = scans
     targets = [store for store in second.stores if store.var == scan.var]
-    weight = sum([item.op.weight for item in first.body if isinstance(item, Step)])
+    weight = cost.weight_of(first.body)
     loads = {item.value: item.dtype.itemsize for item in first.body if isinstance(item, Load)}
     costs = weight, sum(loads.values()), scan.dtype.itemsize
     model = cost.Cost(traits)

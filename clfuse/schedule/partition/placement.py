@@ -30,6 +30,7 @@ from clfuse.schedule.rounds import most_steps
 from clfuse.target.traits import DeviceTraits
 
 from .directions import is_read_across
+from .held_values import HeldValues
 from .parameters import Parameters, Taken
 from .places import operands_at_places, scattered_nodes
 from .readers import (
@@ -48,9 +49,6 @@ Carrier = tuple[int, tuple[int, ...], tuple[int, ...], tuple[bool, int]]
 _OPERATIONS = (Kind.MAP, Kind.GATHER, Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """What is a kernel each without fusion."""
 
-_READ_WHOLE = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN, Kind.COUNTS, Kind.COMPACT, Kind.LIBRARY)
-"""What reads all of its operands for any element."""
-
 
 class Placement:
     """The pass and its result.
@@ -60,7 +58,6 @@ class Placement:
     level : list of int; a leaf has -1
     stored : list of bool
     carrier : list of Carrier or None
-    repeats : list of bool, made of what was computed before, and is held no more
     cuts : list of Cut, why values that were not requested are stored
     unrolled : set of int, short folds that are computed element by element
     forwarded : dict, views of what was just written -> that value: kernels of the write's own level
@@ -94,8 +91,7 @@ class Placement:
         self.weight = [0.0] * count
         self.loaded = [0.0] * count
         self.linear = [False] * count
-        self.repeats = [False] * count
-        self._lost = [0.0] * count
+        self._held = HeldValues(graph, self.cost, self.stored, self.weight, self.loaded)
         self.cuts: list[Cut] = []
         self._reads = RepeatedReads(graph, self.cost, self.weight, self.loaded)
         self.boxed: dict[int, tuple[Side, ...]] = {}
@@ -139,53 +135,16 @@ class Placement:
                 self.sealed[node] = True
 
     def _keep(self, node: int) -> None:
-        """Store what was requested, and what is worth keeping because an array holds it.
-
-        What is held is not stored the first time that it is computed on the way to something else:
-        many names in a script are never looked at. When it is computed a second time, it is, unless
-        computing it costs less than storing. So is what has taken the place of such a value: in
-        ``r = r - a * q`` every r is computed once only, but never ends as long as none is stored.
-        What is stored for this plan alone is lost with it: computing it again writes it again.
-        """
-        graph = self.graph
-        computed = graph.computed[node]
-        operands = graph.inputs[node]
-        repeats = computed
-        lost = 0.0
-        for operand in operands:
-            repeats = repeats or self.repeats[operand]
-            if self._lost[operand] > lost:
-                lost = self._lost[operand]
-        if graph.requested[node]:
+        """Store what was requested, and what is worth keeping because an array holds it."""
+        if self.graph.requested[node]:
             self.stored[node] = True
-        elif not self.fuse and graph.kinds[node] in _OPERATIONS:
+        elif not self.fuse and self.graph.kinds[node] in _OPERATIONS:
             self._store(node, "every operation is a kernel of its own: fusion is off")
-        elif graph.live[node] and repeats and not self.stored[node]:
-            costs = self.weight[node], self.loaded[node], graph.dtypes[node].itemsize
-            again = self.cost.again(*costs[:2]) + lost / max(graph.sizes[node], 1)
-            if again >= self.cost.through_memory(costs[2]):
-                what = "held, and computed a second time"
-                if not computed:
-                    what = "held in the place of what is computed a second time"
-                self._store(node, f"{what}: {self.cost.reason(*costs)}")
-        held = graph.live[node] and (self.stored[node] or computed)
-        kept = held or graph.requested[node] or graph.buffer[node] is not None
-        self.repeats[node] = repeats and not kept
-        if not kept:
-            self._lost[node] = lost + self._whole(node)
-
-    def _whole(self, node: int) -> float:
-        """Bytes for computing a value again that the plan stores for itself alone. What folds its
-        operands reads them whole, however few elements it leaves."""
-        graph = self.graph
-        nbytes = 0.0
-        if self.stored[node]:
-            nbytes += self.cost.through_memory(graph.nbytes(node))
-        if graph.kinds[node] in _READ_WHOLE:
-            for operand in graph.inputs[node]:
-                costs = self.weight[operand], self.loaded[operand]
-                nbytes += graph.sizes[operand] * self.cost.again(*costs)
-        return nbytes
+        elif not self.stored[node]:
+            reason = self._held.reason_to_store(node)
+            if reason:
+                self._store(node, reason)
+        self._held.note(node)
 
     def _store(self, node: int, reason: str) -> None:
         if not self.stored[node] and not self.sealed[node]:
@@ -500,7 +459,7 @@ class Placement:
         self.boxed.pop(node, None)
         self.piecewise.discard(node)
         self.stored[old] = False
-        self._lost[old] = self._lost[self.writes.base(node)]
+        self._held.replace(old, self.writes.base(node))
         for position in reversed(range(len(self.cuts))):
             if self.cuts[position].node == old:
                 del self.cuts[position]

@@ -400,7 +400,8 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         wanted = -(-total // max(kernel.width, 1))
         kernel.work_items = round_up(min(wanted, traits.work_items), traits.work_group)
         return kernel
-    items = max(1, min(traits.work_items, total // cost.min_elements_per_item(traits)))
+    least = cost.min_elements_per_item(traits, cost.weight_of(kernel.body))
+    items = max(1, min(traits.work_items, total // least))
     rows = total // max(extent, 1)
     pieces = 1 if rows >= items else -(-items // max(rows, 1))
     if beside is not None:
@@ -516,7 +517,7 @@ def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) ->
     lanes = 1
     if kernel.vector < len(kernel.extents) - kernel.reduced:
         lanes = min(kernel.width * kernel.strips, kernel.extents[kernel.vector])
-    smallest = max(1, cost.min_elements_per_piece(traits) // lanes)
+    smallest = max(1, cost.min_elements_per_piece(traits, _pass_weight(kernel)) // lanes)
     if traits.schedule == "gpu":
         wanted = max(1, traits.work_items // max(traits.work_group, 1))
         smallest = max(traits.work_group * 4, 1)
@@ -538,8 +539,13 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
             kernel.work_items = min(units, MOST_GROUPS) * kernel.work_group
         return
     work = groups * max(kernel.width, 1) * kernel.strips * length
-    most = work // cost.min_elements_per_item(traits)
+    most = work // cost.min_elements_per_item(traits, _pass_weight(kernel))
     kernel.work_items = _items_for(units, max(1, min(traits.work_items, most)))
+
+
+def _pass_weight(kernel: Kernel) -> float:
+    """The operations that all passes over an element have, in additions."""
+    return sum([cost.weight_of(phase.body) for phase in kernel.phases])
 
 
 def _items_for(units: int, most: int) -> int:

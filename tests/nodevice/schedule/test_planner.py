@@ -388,14 +388,6 @@ def test_memory_bound_kernels_of_many_arrays_take_their_vectors() -> None:
     assert kernels(planned(widths["two arrays"][0], traits=without))[0].width == 8
 
 
-def test_a_held_value_computed_before_is_stored_the_second_time() -> None:
-    x = array(N)
-    held = call("exp", x)
-    held.computed = True
-    schedule = planned(build.reduce("add", held, (0,), FLOAT64))
-    assert 8 * N in schedule.slots
-
-
 def test_side_by_side_reductions_fit_into_local_memory() -> None:
     traits = DeviceTraits(
         kind="gpu", schedule="gpu", vector_bytes=16, work_group=256, work_items=65536,
