@@ -1,4 +1,4 @@
-"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | coverage | cache``.
+"""The command line: ``python -m clfuse`` and the name of a command (`COMMANDS`).
 
 Each command imports what it needs and no more, because ``run`` must not make a small script wait.
 """
@@ -6,16 +6,13 @@ Each command imports what it needs and no more, because ``run`` must not make a 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
     from .runtime.devices.device import Device
 
@@ -57,7 +54,7 @@ def parser(command: str, description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"python -m clfuse {command}", description=description)
 
 
-# -- run, demo, bench: elsewhere -------------------------------------------------------------------
+# -- run, warm, demo, bench: elsewhere -------------------------------------------------------------
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -66,6 +63,13 @@ def run(arguments: Sequence[str]) -> int:
 
     script.main(arguments)
     return 0
+
+
+def warm(arguments: Sequence[str]) -> int:
+    """Run a program until its kernels are in the cache."""
+    from .tools import warm as command
+
+    return command.main(arguments)
 
 
 def demo(arguments: Sequence[str]) -> int:
@@ -141,6 +145,8 @@ def doctor(arguments: Sequence[str]) -> int:
     found = list(probes())
     for line in (*software(), *variables(), *drivers(), *found):
         print(line)
+    from .tools.caches import cache_folders, summary
+
     print("caches:")
     for name, folder in cache_folders().items():
         print(f"  {name:10}{summary(folder)}")
@@ -251,7 +257,6 @@ def probes() -> Iterator[str]:
     """Lines about each listed device: its traits, or why it is skipped; the last is about the one
     that is used.
     """
-    import time
 
     from .errors import ClfuseError
     from .runtime.devices import selection
@@ -358,6 +363,8 @@ def cache(arguments: Sequence[str]) -> int:
     """Show the caches on disk, or clear clfuse's and what pyopencl kept for it."""
     import shutil
 
+    from .tools.caches import cache_folders, pyopencls_databases, summary
+
     reader = parser(
         "cache", "Show the caches of compiled kernels, or clear clfuse's and pyopencl's."
     )
@@ -391,66 +398,11 @@ def cache(arguments: Sequence[str]) -> int:
     return 1 if failures else 0
 
 
-def pyopencls_databases() -> list[Path]:
-    """What pyopencl keeps in the folder of pytools, which keeps there what others do, too: earlier
-    versions of clfuse have made them."""
-    folder = cache_folders()["pyopencl"].parent / "pytools"
-    return sorted(
-        file for file in folder.glob("pdict-*-pyopencl-*.sqlite*") if not file.is_dir()
-    )
-
-
-def cache_folders() -> dict[str, Path]:
-    """Where compiled kernels, lists of drivers and measurements are kept: owner -> folder, existing
-    or not. PoCL has what it compiles for clfuse in clfuse's, unless a variable names another.
-    """
-    from pathlib import Path
-
-    home = Path(os.path.expanduser("~/.cache"))
-    if os.path.isabs(asked := os.environ.get("XDG_CACHE_HOME", "")):
-        home = Path(asked)
-    try:
-        # pyopencl's own dependency for this; on Linux the result is the same without it.
-        import platformdirs
-    except ModuleNotFoundError:
-        pyopencl = home / "pyopencl"
-    else:
-        pyopencl = Path(platformdirs.user_cache_dir("pyopencl", "pyopencl"))
-    cuda = os.environ.get("CUDA_CACHE_PATH") or os.path.expanduser("~/.nv/ComputeCache")
-    folders = {
-        "clfuse": home / "clfuse",
-        "pyopencl": pyopencl,
-        "PoCL": Path(os.environ.get("POCL_CACHE_DIR") or home / "pocl" / "kcache"),
-        "NVIDIA": Path(cuda),
-    }
-    return {name: folder for name, folder in folders.items() if name != "NVIDIA" or folder.is_dir()}
-
-
-COUNTING_S: Final = 2.0
-"""For counting the files of one cache: PoCL's may have some hundred thousand, on a slow disk."""
-
-
-def summary(folder: Path, most_s: float = COUNTING_S) -> str:
-    """A folder's path, and how much is in it, as far as that is found in `most_s` seconds."""
-    if not folder.is_dir():
-        return f"{folder}: none yet"
-    files, nbytes, end, more = 0, 0, time.monotonic() + most_s, ""
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # another process writes and removes files
-            found = path.lstat()
-            if not stat.S_ISDIR(found.st_mode):
-                files += 1
-                nbytes += found.st_size
-        if time.monotonic() > end:
-            more = "more than "
-            break
-    return f"{folder}: {more}{files} files, {more}{nbytes / 2**20:.1f} MiB"
-
-
 # -- the command line ------------------------------------------------------------------------------
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (run, "run a NumPy program unchanged: run script.py, run -m module, run -c code"),
+    "warm": (warm, "run a program until its kernels are built and kept: for an image, or a demo"),
     "demo": (demo, "NumPy programs under NumPy and under clfuse, side by side"),
     "devices": (devices, "the OpenCL devices that work"),
     "doctor": (doctor, "what was found, what was skipped and why; --check: is it right?"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from clfuse.ir.snapshot import Snapshot
 
-from . import allowance, cost, feedback, tiering
+from . import allowance, cost, feedback, tiering, warm_start
 from .feedback import known as known_works
 from .feedback import of_kernels as works_of_kernels
 from .tiering import Tier, note_built, note_return
@@ -26,6 +26,7 @@ __all__ = [
     "Choice",
     "Verdict",
     "choose",
+    "count_earned",
     "forecast",
     "is_left",
     "judge",
@@ -166,3 +167,9 @@ def reset() -> None:
     """Know nothing of what was evaluated before."""
     tiering.forget()
     feedback.forget()
+
+
+def count_earned() -> int:
+    """How many structures were worth their kernels in some run, as far as the user's cache says."""
+    warm_start.forget()
+    return len(warm_start.known())

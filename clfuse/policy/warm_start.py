@@ -21,7 +21,7 @@ from clfuse.runtime.files.storage import (
     write_whole,
 )
 
-__all__ = ["forget", "is_known", "note"]
+__all__ = ["forget", "is_known", "known", "note"]
 
 FILE_NAME = "earned.txt"
 
@@ -48,6 +48,12 @@ def is_known(name: str) -> bool:
     path = _path()
     with _lock:
         return name in _read(path)
+
+
+def known() -> frozenset[str]:
+    """The digests of all structures that were worth their kernels."""
+    with _lock:
+        return frozenset(_read(_path()))
 
 
 def note(name: str) -> None:

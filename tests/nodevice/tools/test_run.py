@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import clfuse
-from clfuse.__main__ import summary
+from clfuse.tools.caches import summary
 from clfuse.tools.substitution import Substitution
 
 REPOSITORY = Path(__file__).parents[3]
