@@ -228,7 +228,7 @@ def _run(snapshot: Snapshot) -> None:
     device = _device_for(snapshot)
     if device.forked:
         interpret.require(snapshot, device)
-        interpret.run(snapshot, device)
+        interpret.run(snapshot, device, why="a forked process has no device: NumPy calculates")
         return
     planned = plans.find(snapshot, device)
     is_awaited = planned is not None and planned.is_awaited
@@ -246,7 +246,8 @@ def _run(snapshot: Snapshot) -> None:
         if planned is None:
             known_graphs.note(snapshot)
         _bring(snapshot)
-        interpret.run(snapshot, device, sparing=way is Choice.INTERPRET_SPARING)
+        is_sparing = way is Choice.INTERPRET_SPARING
+        interpret.run(snapshot, device, sparing=is_sparing, why=choice.why(way, planned))
         if is_known:
             _settle_rest(device)
         return
@@ -290,7 +291,7 @@ def _run(snapshot: Snapshot) -> None:
 def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:
     """Have NumPy compute what gets kernels in the background."""
     _bring(snapshot)
-    interpret.run(snapshot, device, sparing=True)
+    interpret.run(snapshot, device, sparing=True, why=Choice.BEHIND.value)
 
 
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
@@ -411,7 +412,7 @@ def _settle_rest(device: Device) -> None:
     if rest is not None and is_here and choice.is_left(rest, device):
         _rest_in_vain[0] = 0
         _bring(rest)
-        interpret.run(rest, device, sparing=True)
+        interpret.run(rest, device, sparing=True, why=choice.why(Choice.INTERPRET, None))
         return
     _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
     _rest_in_vain[1] = 1 << _rest_in_vain[0]

@@ -29,6 +29,8 @@ from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass, Ste
 
 from .executable import Planned, make_plan
 
+REFUSED: Final = "NumPy calculates it, because the driver refuses the kernels"
+
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
@@ -219,7 +221,7 @@ def run(
         evaluate([snapshot.nodes[root] for root in snapshot.roots])
         return
     with _nearly(snapshot):
-        interpret.run(snapshot, device, sparing=True)
+        interpret.run(snapshot, device, sparing=True, why=REFUSED)
 
 
 def _is_stuck(snapshot: Snapshot) -> bool:

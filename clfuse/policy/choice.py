@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from clfuse.ir.snapshot import Snapshot
 
@@ -33,6 +33,7 @@ __all__ = [
     "note_built",
     "note_return",
     "reset",
+    "why",
     "works_of_kernels",
 ]
 
@@ -137,6 +138,21 @@ def judge(
     if plan.verdict.is_left:
         return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
     return Choice.RUN, False
+
+
+LEFT: Final = "NumPy calculates it, because it is quicker than the kernels would be"
+
+WAITING: Final = (
+    "NumPy calculates it, because it has no kernels yet: it has not earned them so far"
+    " (CLFUSE_BUILD_AFTER_MS)"
+)
+
+
+def why(way: Choice, plan: Judged | None) -> str:
+    """Why NumPy calculates what has become a choice of `INTERPRET`, in words."""
+    if way is Choice.INTERPRET:
+        return f"{way.value} (CLFUSE_HOST_US)"
+    return LEFT if plan is not None and plan.verdict.is_left else WAITING
 
 
 def forecast(snapshot: Snapshot, device: Device, *, is_planned: bool) -> tuple[bool, bool]:
