@@ -1,4 +1,4 @@
-"""The command line: ``python -m clfuse run | demo | devices | doctor | bench | coverage | cache``.
+"""The command line: ``python -m clfuse run | report | demo | devices | doctor | bench | coverage | cache``.
 
 Each command imports what it needs and no more, because ``run`` must not make a small script wait.
 """
@@ -65,6 +65,14 @@ def run(arguments: Sequence[str]) -> int:
     from .tools import run as script
 
     script.main(arguments)
+    return 0
+
+
+def report(arguments: Sequence[str]) -> int:
+    """Run a NumPy program unchanged, and write a page about the run."""
+    from .tools import run as script
+
+    script.report(arguments)
     return 0
 
 
@@ -451,6 +459,7 @@ def summary(folder: Path, most_s: float = COUNTING_S) -> str:
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (run, "run a NumPy program unchanged: run script.py, run -m module, run -c code"),
+    "report": (report, "run a program, and write a page: where its time went, line by line"),
     "demo": (demo, "NumPy programs under NumPy and under clfuse, side by side"),
     "devices": (devices, "the OpenCL devices that work"),
     "doctor": (doctor, "what was found, what was skipped and why; --check: is it right?"),
@@ -470,7 +479,7 @@ def usage() -> str:
 def perform(command: str, arguments: Sequence[str]) -> int:
     """Run a command; what stops it (no such device, a wrong setting) is said in one line."""
     function = COMMANDS[command][0]
-    if function is run:
+    if function in (run, report):
         # The program's exceptions are its own.
         return function(arguments)
     from .errors import ClfuseError

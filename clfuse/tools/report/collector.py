@@ -167,7 +167,8 @@ class Collector:
         self._pending: list[tuple[Entry, Any, int, Any]] = []
         self._offsets: dict[Any, int] = {}
         self._recent: dict[Entry, int] = {}
-        self._recent_numpy: dict[tuple[int, str], int] = {}
+        self._recent_numpy: dict[tuple[int, str], float] = {}
+        self._recent_runs = 0
         self._recent_looks: dict[int, int] = {}
         self._at_pause: tuple[int, int] | None = None
         self._on_since = 0
@@ -206,6 +207,11 @@ class Collector:
                 launch.end_timing(device)
 
     @property
+    def devices(self) -> list[Any]:
+        """Those that kernels ran on."""
+        return list(self._timed)
+
+    @property
     def watched_share(self) -> float:
         """The part of the time in which evaluations were watched."""
         return min(self.watched_ns / max(self.end_ns - self.start_ns, 1), 1.0)
@@ -241,6 +247,7 @@ class Collector:
         elif self._on_since:
             return
         self._recent, self._recent_numpy, self._recent_looks = {}, {}, {}
+        self._recent_runs = 0
         self._on_since = time.perf_counter_ns()
         events.recorders.append(self.recorded)
         events.watchers.append(self)
@@ -249,15 +256,15 @@ class Collector:
     def _spread(self, launched: int, computed: int) -> None:
         """Count what ran while nobody watched as what ran just before."""
         seen = sum(self._recent.values())
-        if seen:
-            for entry, count in self._recent.items():
-                entry.count += count * launched / seen
-            for line, count in self._recent_looks.items():
-                more = count * launched / seen
-                self.evaluations[line] = self.evaluations.get(line, 0.0) + more
-        else:
+        for entry, count in self._recent.items():
+            entry.count += count * launched / seen
+        if not seen:
             self.unseen += launched
-        seen = sum(self._recent_numpy.values())
+        all_seen = seen + self._recent_runs
+        for line, count in self._recent_looks.items():
+            more = count * (launched + computed) / max(all_seen, 1)
+            self.evaluations[line] = self.evaluations.get(line, 0.0) + more
+        seen = self._recent_runs
         for key, count in self._recent_numpy.items():
             entry_of = self.numpy[key]
             mean = entry_of[1] / entry_of[0]
@@ -329,25 +336,28 @@ class Collector:
     def running(self, schedule: Any, snapshot: Any, device: Any) -> None:
         from .provenance import lines_of
 
-        self._begin(schedule, lines_of(snapshot.nodes), device)
+        self._begin(schedule, lines_of(snapshot.nodes), device, True)
         for node in snapshot.nodes:
             if node.buffer is not None and node.buffer.nbytes >= OWNED_NBYTES:
                 line = getattr(node, "line", NOWHERE)
                 self._owners.setdefault(node.buffer, (line, node.buffer.nbytes))
 
     def replaying(self, key: object, schedule: Any, device: Any) -> None:
-        self._begin(schedule, self._of_trace.get(key, ()), device)
+        self._begin(schedule, self._of_trace.get(key, ()), device, False)
 
-    def _begin(self, schedule: Any, lines: tuple[int, ...], device: Any) -> None:
+    def _begin(
+        self, schedule: Any, lines: tuple[int, ...], device: Any, is_look: bool
+    ) -> None:
         self._spent_ns += RUN_NS
         if device not in self._timed:
             from clfuse.runtime.launches import launch
 
             launch.begin_timing(device)
             self._timed.append(device)
-        line = self._line = self.places.find(sys._getframe(2))
-        self.evaluations[line] = self.evaluations.get(line, 0.0) + 1
-        self._recent_looks[line] = self._recent_looks.get(line, 0) + 1
+        line, has_asked = self.places.find_asker(sys._getframe(2))
+        self._line = line
+        if is_look and has_asked:
+            self._count_look(line)
         plan = self._of_schedule.get(id(schedule))
         if plan is None:
             self._running = {}
@@ -426,17 +436,24 @@ class Collector:
 
     def interpreted(self, snapshot: Any, why: str, start_ns: int, end_ns: int) -> None:
         self._spent_ns += RUN_NS // 3
-        asked_by = self.places.find(sys._getframe(1))
+        asked_by, has_asked = self.places.find_asker(sys._getframe(1))
         self._line = asked_by
         lines = {getattr(node, "line", NOWHERE) for node in snapshot.nodes} - {NOWHERE}
         lines = lines or {asked_by}
+        self._recent_runs += 1
         for line in lines:
             found = self.numpy.setdefault((line, why), [0.0, 0.0])
             found[0] += 1 / len(lines)
             found[1] += (end_ns - start_ns) / len(lines)
-            self._recent_numpy[line, why] = self._recent_numpy.get((line, why), 0) + 1
-        self.evaluations[asked_by] = self.evaluations.get(asked_by, 0.0) + 1
+            recent = self._recent_numpy.get((line, why), 0.0)
+            self._recent_numpy[line, why] = recent + 1 / len(lines)
+        if has_asked:
+            self._count_look(asked_by)
         self.stored([snapshot.nodes[position] for position in snapshot.roots])
+
+    def _count_look(self, line: int) -> None:
+        self.evaluations[line] = self.evaluations.get(line, 0.0) + 1
+        self._recent_looks[line] = self._recent_looks.get(line, 0) + 1
 
     # -- memory ------------------------------------------------------------------------------------
 

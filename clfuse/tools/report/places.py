@@ -31,6 +31,9 @@ STATES: Final[dict[str, str]] = {
 }
 """What the host does -> in words."""
 
+FLUSH: Final = "flush"
+"""What was recorded is evaluated because there is enough of it; the program has not asked."""
+
 _OF_FUNCTIONS: Final = {
     ("runtime/devices/device.py", "finish"): "wait",
     ("runtime/memory/buffers.py", "download"): "copy",
@@ -51,6 +54,7 @@ _OF_MODULES: Final = {
     "codegen/": "plan",
     "interpreter/": "numpy",
     "engine/plans.py": "plan",
+    "engine/auto_flush.py": FLUSH,
     "tools/": "",
     "": "record",
 }
@@ -133,6 +137,20 @@ class Places:
             about = codes.get(id(code)) or self._about(code)
             if about[1]:
                 return self._number(frame), state or PYTHON
-            state = state or about[2]
+            state = state or ("record" if about[2] == FLUSH else about[2])
             frame = frame.f_back
         return NOWHERE, state or PYTHON
+
+    def find_asker(self, frame: FrameType | None) -> tuple[int, bool]:
+        """As `find`, and whether the statement has asked for values: evaluations of what was
+        recorded begin by themselves, too."""
+        codes = self._codes
+        has_asked = True
+        while frame is not None:
+            code = frame.f_code
+            about = codes.get(id(code)) or self._about(code)
+            if about[1]:
+                return self._number(frame), has_asked
+            has_asked = has_asked and about[2] != FLUSH
+            frame = frame.f_back
+        return NOWHERE, has_asked

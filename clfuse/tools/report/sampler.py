@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from .places import Places
+from clfuse._core import loading
+
+from .places import PYTHON, Places
 
 __all__ = ["Sampler"]
 
@@ -20,6 +22,8 @@ MOST_LOOKS: Final = 12_000
 
 LONGEST_S: Final = 0.2
 """Between two looks, however long the program runs."""
+
+_core: Final = loading.load()
 
 
 class Sampler:
@@ -73,6 +77,8 @@ class Sampler:
     def _look(self) -> None:
         # No name for a frame outlives this call: it would hold the program's arrays.
         key = self._places.look(sys._current_frames().get(self._watched))
+        if key[1] == PYTHON and _core is not None and _core.is_waiting():
+            key = key[0], "wait"
         now = time.perf_counter_ns()
         self.elapsed[key] = self.elapsed.get(key, 0) + now - self._last_ns
         last = self.stretches[-1] if self.stretches else None
