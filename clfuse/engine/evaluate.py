@@ -235,7 +235,10 @@ def _run(snapshot: Snapshot) -> None:
     if is_awaited and settings.host_us and settings.build_after_ms:
         _calculate_meanwhile(snapshot, device)
         return
-    way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
+    if planned is not None and _is_only_watched(planned, snapshot):
+        way, is_known = Choice.RUN, False
+    else:
+        way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
     is_behind = way is Choice.BEHIND
     if is_behind or way is Choice.BUILD:
         planned = plans.make(snapshot, device)
@@ -286,6 +289,17 @@ def _run(snapshot: Snapshot) -> None:
     uses = planned.uses
     if uses & (uses - 1) == 0 and planned.structure.ready is None:
         planned.structure.ready = planned.ready(device)
+
+
+def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
+    """Whether the compiled part would evaluate this, without a choice, if nobody wanted to see the
+    launches: who computes must not depend on that."""
+    ready = planned.structure.ready
+    if ready is None:
+        return False
+    from . import executable
+
+    return executable.is_observed() and bool(ready.is_meant(snapshot.buffers))
 
 
 def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:

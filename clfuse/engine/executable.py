@@ -252,6 +252,11 @@ class Planned:
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
 """Called with every kernel's launch and event while somebody profiles."""
 
+def is_observed() -> bool:
+    """Whether somebody wants to see launches, so that all go through Python."""
+    return bool(observers or launch.observers)
+
+
 _core: Final = loading.load()
 
 

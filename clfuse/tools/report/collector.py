@@ -173,7 +173,7 @@ class Collector:
         self._at_pause: tuple[int, int] | None = None
         self._on_since = 0
         self._timed: list[Any] = []
-        self._owners: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._owners: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._memory_seen = 0
         self._thread = 0
         self._process = os.getpid()
@@ -339,8 +339,7 @@ class Collector:
         self._begin(schedule, lines_of(snapshot.nodes), device, True)
         for node in snapshot.nodes:
             if node.buffer is not None and node.buffer.nbytes >= OWNED_NBYTES:
-                line = getattr(node, "line", NOWHERE)
-                self._owners.setdefault(node.buffer, (line, node.buffer.nbytes))
+                self._owners.setdefault(node.buffer, getattr(node, "line", NOWHERE))
 
     def replaying(self, key: object, schedule: Any, device: Any) -> None:
         self._begin(schedule, self._of_trace.get(key, ()), device, False)
@@ -428,7 +427,7 @@ class Collector:
             if buffer is not None and buffer.nbytes >= OWNED_NBYTES:
                 line = getattr(node, "line", NOWHERE)
                 line = self._line if line == NOWHERE else line
-                self._owners[buffer] = line, buffer.nbytes
+                self._owners[buffer] = line
         now = counters["device_bytes_now"]
         if abs(now - self._memory_seen) > self._memory_seen / 20 + OWNED_NBYTES:
             self._memory_seen = now
@@ -449,7 +448,7 @@ class Collector:
             self._recent_numpy[line, why] = recent + 1 / len(lines)
         if has_asked:
             self._count_look(asked_by)
-        self.stored([snapshot.nodes[position] for position in snapshot.roots])
+        self.stored(snapshot.nodes)
 
     def _count_look(self, line: int) -> None:
         self.evaluations[line] = self.evaluations.get(line, 0.0) + 1
@@ -460,7 +459,9 @@ class Collector:
     def _held(self) -> dict[int, int]:
         """Bytes that live, by the line that has made them."""
         held: dict[int, int] = {}
-        for line, nbytes in list(self._owners.values()):
+        for buffer, line in list(self._owners.items()):
+            copy = getattr(buffer, "copy", None)  # of an array on the host, for kernels
+            nbytes = buffer.nbytes + (0 if copy is None else copy.nbytes)
             held[line] = held.get(line, 0) + nbytes
         return held
 

@@ -14,7 +14,7 @@ from .collector import PlanSeen
 from .places import STATES
 from .plans import plans
 from .summary import File, KernelSeen, Line, Summary
-from .words import count, rate, short_path, size, time_of
+from .words import count, rate, short_path, size, time_of, times
 
 __all__ = ["MOST_NBYTES", "render"]
 
@@ -44,14 +44,16 @@ def _facts(summary: Summary) -> str:
     host = dict.fromkeys(STATES, 0)
     for (_, state), elapsed in seen.sampler.elapsed.items():
         host[state] += elapsed
-    waits = sum([build.end_ns - build.start_ns for build in seen.builds if not build.is_behind])
+    awaited = [build for build in seen.builds if not build.is_behind]
+    waits = sum([build.end_ns - build.start_ns for build in awaited])
+    behind = len(seen.builds) - len(awaited)
     facts = [
         (time_of(summary.elapsed_ns), "the program"),
         (time_of(summary.device_ns), "kernels on the device"),
         (count(counted["kernels_launched"]), "launches of kernels"),
-        (count(counted["host_evaluations"]), "times NumPy computed what was recorded"),
+        (count(counted["host_evaluations"]), "evaluations by NumPy"),
         (count(counted["fallbacks"]), "calls that no kernel does"),
-        (f"{len(seen.builds)}, {time_of(waits)}", "kernels built or loaded, the program waited"),
+        (time_of(waits), f"waiting for {len(awaited)} kernels to be built ({behind} in the background)"),
         (size(max([each[1] for each in seen.memory], default=0)), "memory of arrays at the most"),
     ]
     moved = counted["bytes_to_device"] + counted["bytes_to_host"]
@@ -149,25 +151,23 @@ def _notes_of_line(line: Line, path: str, summary: Summary) -> str:
     if fused:
         notes.append(f"<b>in a kernel with</b> {_escape(fused)}")
     if line.evaluations >= 1:
-        notes.append(f"<b>asks for values</b> {count(line.evaluations)} times")
+        notes.append(f"<b>asks for values</b> {times(line.evaluations)}")
     for (name, reason), calls in line.fallbacks.items():
         why = f": {reason}" if reason else ""
         notes.append(
-            f'<b class="warn">fell back</b> {_escape(name)}, {count(calls)} times{_escape(why)}'
+            f'<b class="warn">fell back</b> {_escape(name)}, {times(calls)}{_escape(why)}'
         )
-    for why, (times, elapsed_ns) in line.numpy.items():
-        notes.append(
-            f"<b>NumPy</b> {count(max(times, 1))} times, {time_of(elapsed_ns)}: {_escape(why)}"
-        )
+    for why, (often, elapsed_ns) in line.numpy.items():
+        notes.append(f"<b>NumPy</b> {times(often)}, {time_of(elapsed_ns)}: {_escape(why)}")
     for kernel in line.kernels:
         if kernel.is_host:
             notes.append(
-                f"<b>library on the host</b> {_escape(kernel.name)}, {count(kernel.count)} times,"
+                f"<b>library on the host</b> {_escape(kernel.name)}, {times(kernel.count)},"
                 f" {time_of(kernel.elapsed_ns)}"
             )
     if line.builds:
         spent = sum([build.end_ns - build.start_ns for build in line.builds])
-        notes.append(f"<b>waited for a build</b> of {len(line.builds)}, {time_of(spent)}")
+        notes.append(f"<b>waited for builds</b> of {len(line.builds)} kernels, {time_of(spent)}")
     for is_to_device, copied in line.copies.items():
         way = "to the device" if is_to_device else "to the host"
         notes.append(
@@ -319,7 +319,7 @@ def _timeline(summary: Summary) -> str:
         ' move</span></div><p id="say"></p>'
         f'<div class="chart"><div class="names">{names}</div>{timeline.lanes(summary)}</div>'
         f'<div class="ticks" id="ticks">{ends}</div>{_legend()}'
-        + (f"<h2 id=\"memory-title\">Memory of arrays</h2>{_holders(summary)}{memory}" if memory else "")
+        + (f"<h3>Memory of arrays</h3>{_holders(summary)}<div class='chart'><div class='names'></div>{memory}</div>" if memory else "")
     )
 
 
@@ -331,10 +331,13 @@ def _holders(summary: Summary) -> str:
     named = sorted(held.items(), key=lambda item: -item[1])[:5]
     script = summary.circumstances.script
     parts = []
+    rest = nbytes - sum([share for _, share in named])
     for number, share in named:
         place = summary.place(number)
         where = "no line" if place is None else f"line {_list_of_lines([place], script)}"
         parts.append(f"{where} {size(share)}")
+    if rest > 0:
+        parts.append(f"others {size(rest)}")
     return f'<p id="holders">Where it was largest ({size(nbytes)}), it was held by {_escape(", ".join(parts))}.</p>'
 
 

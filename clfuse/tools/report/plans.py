@@ -13,7 +13,7 @@ from clfuse.errors import ClfuseError
 from .collector import PlanSeen
 from .provenance import position_of_cut
 from .summary import Summary, operations_of_step
-from .words import count, size, time_of
+from .words import size, time_of, times
 
 __all__ = ["plans"]
 
@@ -42,8 +42,8 @@ def _named(names: Sequence[str]) -> str:
     """Operations in order, equal neighbours as one."""
     parts = []
     for name, equal in groupby(names):
-        times = len(list(equal))
-        parts.append(name if times == 1 else f"{times} x {name}")
+        number = len(list(equal))
+        parts.append(name if number == 1 else f"{number} x {name}")
     more = f", and {len(parts) - MOST_OPERATIONS} more" if len(parts) > MOST_OPERATIONS else ""
     return ", ".join(parts[:MOST_OPERATIONS]) + more
 
@@ -67,14 +67,14 @@ def _steps(plan: PlanSeen, summary: Summary) -> str:
         name = ran[0].name if ran else getattr(step[0], "label", "") or "a step"
         positions = plan.computed[number]
         shares = [n for entry in ran for n in entry.shares] or [plan.lines[p] for p in positions]
-        times = ""
+        told = ""
         if ran:
             elapsed = sum([entry.total_ns for entry in ran])
-            launches = count(sum([entry.count for entry in ran]))
-            times = f": {launches} launches, {time_of(elapsed)}, {size(ran[0].nbytes)} each"
+            launches = times(sum([entry.count for entry in ran]))
+            told = f": {launches}, {time_of(elapsed)}, {size(ran[0].nbytes)} each"
         operations = _named(operations_of_step(step, plan, positions))
         rows.append(
-            f"<li><code>{_escape(name)}</code> {_escape(_lines(shares, summary))}{times}"
+            f"<li><code>{_escape(name)}</code> {_escape(_lines(shares, summary))}{told}"
             f'<br><span class="quiet">{_escape(operations)}</span></li>'
         )
     left = len(steps) - MOST_STEPS
@@ -116,13 +116,13 @@ def _sources(plan: PlanSeen) -> str:
 def _plan(plan: PlanSeen, summary: Summary, *, is_sourced: bool) -> str:
     asked = _lines(list(plan.looks), summary)
     runs = sum(plan.looks.values())
-    ran = f"ran {count(runs)} times for {asked}" if runs else "was made, and did not run while watched"
+    ran = f"ran {times(runs)} for {asked}" if runs else "was made, and did not run while watched"
     if plan.is_traced:
         ran += " (by jit)"
-    launches = len(plan.schedule.steps)
+    launches, cuts = len(plan.schedule.steps), len(plan.schedule.cuts)
     title = (
-        f"Plan {plan.number}: {launches} step{'s' if launches > 1 else ''},"
-        f" {len(plan.schedule.cuts)} cuts, {ran}, {time_of(_elapsed(plan))}"
+        f"Plan {plan.number}: {launches} step{'s' if launches > 1 else ''}, {cuts}"
+        f" cut{'s' if cuts != 1 else ''}, {ran}, {time_of(_elapsed(plan))}"
     )
     return (
         f'<details class="plan" id="plan-{plan.number}"><summary>{_escape(title)}</summary>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["count", "rate", "short_path", "size", "time_of"]
+__all__ = ["count", "rate", "short_path", "size", "time_of", "times"]
 
 
 def time_of(elapsed_ns: float) -> str:
@@ -16,8 +16,9 @@ def time_of(elapsed_ns: float) -> str:
     if elapsed_ns >= 1e9:
         return f"{elapsed_ns / 1e9:.2f} s"
     if elapsed_ns >= 1e6:
-        return f"{elapsed_ns / 1e6:.{0 if elapsed_ns >= 1e8 else 1 if elapsed_ns >= 1e7 else 2}f} ms"
-    return f"{elapsed_ns / 1e3:.1f} us"
+        digits = 0 if elapsed_ns >= 1e8 else 1 if elapsed_ns >= 1e7 else 2
+        return f"{elapsed_ns / 1e6:.{digits}f} ms"
+    return f"{elapsed_ns / 1e3:.1f} us" if elapsed_ns else "0 s"
 
 
 def size(nbytes: float) -> str:
@@ -45,6 +46,15 @@ def count(number: float) -> str:
     ('3', '1,234,567')
     """
     return f"{round(number):,}"
+
+
+def times(number: float) -> str:
+    """How often.
+
+    >>> times(1.0), times(12.4)
+    ('once', '12 times')
+    """
+    return "once" if round(number) <= 1 else f"{count(number)} times"
 
 
 def short_path(path: str) -> str:
