@@ -1,4 +1,4 @@
-"""The command line: ``python -m clfuse run | report | demo | devices | doctor | bench | coverage | cache``.
+"""The command line: ``python -m clfuse run | report | demo | devices`` and more (`COMMANDS`).
 
 Each command imports what it needs and no more, because ``run`` must not make a small script wait.
 """

@@ -55,5 +55,5 @@ listeners: Final[list[Listener]] = []
 watchers: Final[list[Watcher]] = []
 
 recorders: Final[list[Callable[[Any], None]]] = []
-"""Called with each node that a statement of the program has recorded, before the next statement. The
-compiled part has this list, too."""
+"""Called with each node that a statement of the program has recorded, before the next statement.
+The compiled part has this list, too."""

@@ -63,8 +63,10 @@ def look_in_loop(summary: Summary) -> Iterator[Advice]:
         yield Advice(
             "look_in_loop",
             f"Line {line.number} looks at a value {count(line.evaluations)} times",
-            f"Each look has everything computed that the value needs, and waits for it: {time_of(spent)}"
-            " in all. What is recorded in several rounds cannot fuse then. Look every tenth round, or"
+            "Each look has everything computed that the value needs, and waits for it:"
+            f" {time_of(spent)}"
+            " in all. What is recorded in several rounds cannot fuse then. Look every tenth"
+            " round, or"
             " keep the values in a list and look at them after the loop; a condition on an array"
             " (`if x.max() > limit`) may become `np.where`.",
             file.path, line.number,
@@ -79,7 +81,7 @@ def _lines_of_plan(plan: PlanSeen, summary: Summary) -> list[tuple[File, Line]]:
         for number in entry.shares
     }
     places |= {summary.place(number) for number in plan.looks}
-    return [(file, line) for file, line in summary.all_lines() if (file.path, line.number) in places]
+    return [each for each in summary.all_lines() if (each[0].path, each[1].number) in places]
 
 
 def jit_for_loop(summary: Summary) -> Iterator[Advice]:
@@ -96,9 +98,9 @@ def jit_for_loop(summary: Summary) -> Iterator[Advice]:
             for plan in plans
             for entries in plan.entries.values()
         )
-        lines = [line for place in places if (line := summary.line(place)) is not None]
-        spent = sum([line.host.get(each, 0) for line in lines for each in HOST_STATES])
-        device = sum([line.device_ns for line in lines])
+        found = [line for place in places if (line := summary.line(place)) is not None]
+        spent = sum([line.host.get(each, 0) for line in found for each in HOST_STATES])
+        device = sum([line.device_ns for line in found])
         if runs < MANY or spent < device or not _is_worth(spent, summary) or told & set(places):
             continue
         told |= set(places)
@@ -107,8 +109,10 @@ def jit_for_loop(summary: Summary) -> Iterator[Advice]:
         yield Advice(
             "jit_for_loop",
             f"The work of lines {min(numbers)} to {max(numbers)} is recorded {count(runs)} times",
-            f"Python and recording take {time_of(spent)} there, the kernels {time_of(device)}. Put one"
-            " round into a function with `@clfuse.jit`: it is recorded once, and replayed after that."
+            f"Python and recording take {time_of(spent)} there, the kernels {time_of(device)}."
+            " Put one"
+            " round into a function with `@clfuse.jit`: it is recorded once, and replayed after"
+            " that."
             " Looks at values (`float(x)`, `if x.any()`) stay outside of the function.",
             path, min(numbers),
         )  # fmt: skip
@@ -157,8 +161,10 @@ def doubled_dtype(summary: Summary) -> Iterator[Advice]:
             "doubled_dtype",
             f"Line {number} makes {dtype} of {_WIDER[dtype]}",
             f"Another operand is {dtype}, so that the result is, too: {size(nbytes)} in place of"
-            f" {size(nbytes / 2)}, and all that follows moves twice the bytes. Make the other operand"
-            f" {_WIDER[dtype]} (`dtype=`, or `.astype` once, before the loop); a plain Python number"
+            f" {size(nbytes / 2)}, and all that follows moves twice the bytes. Make the other"
+            " operand"
+            f" {_WIDER[dtype]} (`dtype=`, or `.astype` once, before the loop); a plain Python"
+            " number"
             " widens nothing, a NumPy scalar does.",
             path, number,
         )  # fmt: skip
@@ -176,7 +182,8 @@ def fallback_in_loop(summary: Summary) -> Iterator[Advice]:
         yield Advice(
             "fallback_in_loop",
             f"Line {line.number} calls `{name}` {count(calls)} times, which NumPy does on the host",
-            f"There is no kernel for it{why}: {time_of(spent)} in all. What is recorded before it is"
+            f"There is no kernel for it{why}: {time_of(spent)} in all. What is recorded before"
+            " it is"
             " computed at that point, and on a GPU copied. Take an operation that is recorded"
             " (`python -m clfuse coverage` lists them), call it once for all rounds, or write a"
             " `@clfuse.kernel`.",
@@ -243,9 +250,8 @@ def new_structures(summary: Summary) -> Iterator[Advice]:
             for line in plan.looks:
                 plans[line] = plans.get(line, 0) + 1
     built = sum([build.end_ns - build.start_ns for build in summary.collector.builds])
-    planned = sum(
-        [spent for (_, state), spent in summary.collector.sampler.elapsed.items() if state == "plan"]
-    )
+    looks = summary.collector.sampler.elapsed
+    planned = sum([spent for (_, state), spent in looks.items() if state == "plan"])
     for number, made in plans.items():
         place = summary.place(number)
         if made < FEW_PLANS or place is None or not _is_worth(built + planned, summary):
@@ -253,9 +259,11 @@ def new_structures(summary: Summary) -> Iterator[Advice]:
         yield Advice(
             "new_structures",
             f"Line {place[1]} asks for values of {made} different plans, each once",
-            f"Planning takes {time_of(planned)} and building kernels {time_of(built)} in this run. A plan"
+            f"Planning takes {time_of(planned)} and building kernels {time_of(built)} in this"
+            " run. A plan"
             " is used again where operations and dimensions are the same; sizes and numbers may"
-            " differ. Look for what grows from round to round (a list of arrays that is joined, a sum"
+            " differ. Look for what grows from round to round (a list of arrays that is joined,"
+            " a sum"
             " that is never looked at, an `if` on the round), and evaluate it with"
             " `clfuse.evaluate(x)` at the end of each round.",
             place[0], place[1],
@@ -271,10 +279,13 @@ def copies_in_loop(summary: Summary) -> Iterator[Advice]:
             way = "to the device" if is_to_device else "to the host"
             yield Advice(
                 "copies_in_loop",
-                f"Line {line.number} copies {size(copied.nbytes)} {way}, in {count(copied.count)} copies",
-                f"They take {time_of(copied.elapsed_ns)}. Make an array of clfuse's of it once, before"
+                f"Line {line.number} copies {size(copied.nbytes)} {way}, in"
+                f" {count(copied.count)} copies",
+                f"They take {time_of(copied.elapsed_ns)}. Make an array of clfuse's of it once,"
+                " before"
                 " the loop (`x = np.asarray(x)`), and leave results there until they are needed;"
-                " what `.get()` or `numpy.asarray` has brought to the host is copied back when it is"
+                " what `.get()` or `numpy.asarray` has brought to the host is copied back when"
+                " it is"
                 " used again.",
                 file.path, line.number,
             )  # fmt: skip

@@ -22,7 +22,8 @@ MOST_NBYTES: Final = 5_000_000
 """Of a page."""
 
 MOST_LINES: Final = 4000
-"""Lines of source in full; of longer programs those at which something happened, and some around."""
+"""Lines of source in full; of longer programs those at which something happened, and some"
+" around."""
 
 AROUND: Final = 3
 
@@ -53,14 +54,15 @@ def _facts(summary: Summary) -> str:
         (count(counted["kernels_launched"]), "launches of kernels"),
         (count(counted["host_evaluations"]), "evaluations by NumPy"),
         (count(counted["fallbacks"]), "calls that no kernel does"),
-        (time_of(waits), f"waiting for {len(awaited)} kernels to be built ({behind} in the background)"),
+        (time_of(waits), f"waiting for builds of {len(awaited)} kernels ({behind} behind it)"),
         (size(max([each[1] for each in seen.memory], default=0)), "memory of arrays at the most"),
     ]
     moved = counted["bytes_to_device"] + counted["bytes_to_host"]
     if moved:
         facts.append((size(moved), "copied between host and device"))
     if summary.circumstances.copy_rate:
-        facts.append((f"{summary.circumstances.copy_rate / 1e9:.1f} GB/s", "speed of a copy on the device"))
+        copied = f"{summary.circumstances.copy_rate / 1e9:.1f} GB/s"
+        facts.append((copied, "speed of a copy on the device"))
     items = "".join([f"<li><b>{_escape(value)}</b>{_escape(what)}</li>" for value, what in facts])
     return f'<ul class="facts">{items}</ul>' + _notes(summary)
 
@@ -83,9 +85,12 @@ def _notes(summary: Summary) -> str:
         )
     if seen.watched_share < 0.98:
         notes.append(
-            f"<p>Evaluations came so quickly that {100 * seen.watched_share:.0f}% of the time they were"
-            " watched one by one; launches of the rest of the time are counted, and spread over those"
-            f" that were watched. The time of {count(sum(e.timed for e in summary.of_entry))} launches"
+            f"<p>Evaluations came so quickly that {100 * seen.watched_share:.0f}% of the time"
+            " they were"
+            " watched one by one; launches of the rest of the time are counted, and spread over"
+            " those"
+            f" that were watched. The time of {count(sum(e.timed for e in summary.of_entry))}"
+            " launches"
             " was measured.</p>"
         )
     if seen.unseen:
@@ -101,7 +106,8 @@ def _advice(summary: Summary) -> str:
     for each in found:
         link = f"#{_anchor(summary, each.path, each.line)}"
         parts.append(
-            f'<div class="advice" data-rule="{each.rule}"><h3><a href="{link}">{_escape(each.title)}</a>'
+            f'<div class="advice" data-rule="{each.rule}"><h3><a'
+            f' href="{link}">{_escape(each.title)}</a>'
             f"</h3><p>{_coded(each.text)}</p></div>"
         )
     return f'<div id="advice">{"".join(parts)}</div>'
@@ -233,7 +239,8 @@ def _shown(file: File) -> list[Line | None]:
 HEAD: Final = (
     '<thead><tr><th scope="col"></th><th scope="col" class="left">source</th>'
     '<th scope="col" title="sampled: Python, and all that it waits for">host</th>'
-    '<th scope="col" title="by the device\'s clock; lines that share a kernel have their parts of it'
+    '<th scope="col" title="by the device\'s clock; lines that share a kernel have their parts'
+    ' of it'
     ' by their operations">device</th>'
     '<th scope="col" title="of kernels that this line has a part of">launches</th>'
     '<th scope="col" title="global memory, each array once a kernel">moved</th>'
@@ -244,7 +251,8 @@ HEAD: Final = (
 
 def _lines(summary: Summary) -> str:
     every = [line for _, line in summary.all_lines()]
-    most = max([x.host_ns for x in every], default=0), max([x.device_ns for x in every], default=0.0)
+    longest = max([line.host_ns for line in every], default=0)
+    most = longest, max([line.device_ns for line in every], default=0.0)
     parts = []
     for file in summary.files:
         if len(summary.files) > 1:
@@ -258,7 +266,8 @@ def _lines(summary: Summary) -> str:
             else _row(line, file, summary, most)
             for line in _shown(file)
         ]
-        parts.append(f'<div class="scroll"><table>{HEAD}<tbody>{"".join(rows)}</tbody></table></div>')
+        table = f"<table>{HEAD}<tbody>{''.join(rows)}</tbody></table>"
+        parts.append(f'<div class="scroll">{table}</div>')
     return "\n".join(parts)
 
 
@@ -291,7 +300,8 @@ def _kernels(summary: Summary) -> str:
     more = f'<p class="quiet">And {left} more.</p>' if left > 0 else ""
     return (
         f'<div class="scroll"><table><thead><tr><th scope="col" class="left">kernel</th>{columns}'
-        f'<th scope="col" class="left">lines</th></tr></thead><tbody>{rows}</tbody></table></div>{more}'
+        '<th scope="col"'
+        f' class="left">lines</th></tr></thead><tbody>{rows}</tbody></table></div>{more}'
     )
 
 
@@ -312,14 +322,16 @@ def _timeline(summary: Summary) -> str:
         [f"<span>{time_of(summary.elapsed_ns * part / 4)}</span>" for part in range(5)]
     )
     memory = timeline.memory(summary)
+    chart = f'<div class="chart"><div class="names"></div>{memory}</div>'
     names = "".join([f"<span>{name}</span>" for name in timeline.LANES])
     return (
         '<div class="controls"><button id="zoom-in">zoom in</button><button id="zoom-out">zoom out'
-        '</button><button id="zoom-all">all</button><span class="quiet">or Ctrl and the wheel; drag to'
+        '</button><button id="zoom-all">all</button><span class="quiet">or Ctrl and the wheel;'
+        ' drag to'
         ' move</span></div><p id="say"></p>'
         f'<div class="chart"><div class="names">{names}</div>{timeline.lanes(summary)}</div>'
         f'<div class="ticks" id="ticks">{ends}</div>{_legend()}'
-        + (f"<h3>Memory of arrays</h3>{_holders(summary)}<div class='chart'><div class='names'></div>{memory}</div>" if memory else "")
+        + (f"<h3>Memory of arrays</h3>{_holders(summary)}{chart}" if memory else "")
     )
 
 
@@ -338,7 +350,8 @@ def _holders(summary: Summary) -> str:
         parts.append(f"{where} {size(share)}")
     if rest > 0:
         parts.append(f"others {size(rest)}")
-    return f'<p id="holders">Where it was largest ({size(nbytes)}), it was held by {_escape(", ".join(parts))}.</p>'
+    text = f"Where it was largest ({size(nbytes)}), it was held by {', '.join(parts)}."
+    return f'<p id="holders">{_escape(text)}</p>'
 
 
 def _section(name: str, title: str, text: str) -> str:
@@ -360,7 +373,8 @@ def render(summary: Summary, explained: Sequence[PlanSeen] | None = None) -> str
         ("advised", "Advice", _advice(summary)),
         ("lines", "Lines",
          '<div class="controls"><button id="all-lines" aria-pressed="false">lines with time only'
-         '</button><span class="quiet">Lines that share a kernel with the one under the pointer light'
+         '</button><span class="quiet">Lines that share a kernel with the one under the pointer'
+         ' light'
          f" up; a click holds them.</span></div>{_lines(summary)}"),
         ("time", "Time", _timeline(summary)),
         ("kernels", "Kernels", _kernels(summary)),

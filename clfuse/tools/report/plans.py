@@ -124,9 +124,10 @@ def _plan(plan: PlanSeen, summary: Summary, *, is_sourced: bool) -> str:
         f"Plan {plan.number}: {launches} step{'s' if launches > 1 else ''}, {cuts}"
         f" cut{'s' if cuts != 1 else ''}, {ran}, {time_of(_elapsed(plan))}"
     )
+    sources = _sources(plan) if is_sourced else ""
     return (
         f'<details class="plan" id="plan-{plan.number}"><summary>{_escape(title)}</summary>'
-        f"{_steps(plan, summary)}{_cuts(plan, summary)}{_sources(plan) if is_sourced else ''}</details>"
+        f"{_steps(plan, summary)}{_cuts(plan, summary)}{sources}</details>"
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from clfuse.ir.nodes import Kind
-from clfuse.ir.snapshot import Snapshot
 from clfuse.schedule.records import (
     Copy,
     Cut,
