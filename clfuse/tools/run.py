@@ -47,8 +47,8 @@ usage: python -m clfuse report [--output FILE] [OPTION OF RUN ...]
                                (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]
 
 Run a NumPy program as `python -m clfuse run` does, and write one HTML page about it, which needs
-nothing else: time by line on host and device, what fused with what, what fell back to NumPy and why,
-builds, copies, memory, plans with the reason at every cut, and advice.
+nothing else: time by line on host and device, what fused with what, what fell back to NumPy and
+why, builds, copies, memory, plans with the reason at every cut, and advice.
 --output: the file (default: the program's name with .report.html, in the current folder).
 """
 

@@ -336,6 +336,8 @@ class Collector:
     def running(self, schedule: Any, snapshot: Any, device: Any) -> None:
         from .provenance import lines_of
 
+        if id(schedule) not in self._of_schedule and not self.plans_left:
+            self.planned(schedule, snapshot, device)  # it was made before somebody listened
         self._begin(schedule, lines_of(snapshot.nodes), device, True)
         for node in snapshot.nodes:
             if node.buffer is not None and node.buffer.nbytes >= OWNED_NBYTES:

@@ -258,8 +258,7 @@ def summarized(collector: Collector, circumstances: Circumstances) -> Summary:
 
 
 def _in_use(files: dict[str, File], script: str) -> list[File]:
-    """The script, and the files with lines that there is something to say of beyond their"
-    " import."""
+    """The script, and the files with lines of which there is something to say."""
 
     def is_busy(file: File) -> bool:
         return any(
