@@ -228,7 +228,7 @@ def _run(snapshot: Snapshot) -> None:
     device = _device_for(snapshot)
     if device.forked:
         interpret.require(snapshot, device)
-        interpret.run(snapshot, device, why="a forked process has no device: NumPy calculates")
+        interpret.run(snapshot, device, why="a forked process has no device")
         return
     planned = plans.find(snapshot, device)
     is_awaited = planned is not None and planned.is_awaited
@@ -305,7 +305,7 @@ def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
 def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:
     """Have NumPy compute what gets kernels in the background."""
     _bring(snapshot)
-    interpret.run(snapshot, device, sparing=True, why=Choice.BEHIND.value)
+    interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
 
 
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
@@ -426,7 +426,7 @@ def _settle_rest(device: Device) -> None:
     if rest is not None and is_here and choice.is_left(rest, device):
         _rest_in_vain[0] = 0
         _bring(rest)
-        interpret.run(rest, device, sparing=True, why=choice.why(Choice.INTERPRET, None))
+        interpret.run(rest, device, sparing=True, why=choice.SMALL)
         return
     _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
     _rest_in_vain[1] = 1 << _rest_in_vain[0]

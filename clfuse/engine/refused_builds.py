@@ -29,7 +29,8 @@ from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass, Ste
 
 from .executable import Planned, make_plan
 
-REFUSED: Final = "NumPy calculates it, because the driver refuses the kernels"
+REFUSED: Final = "the driver refuses its kernels"
+"""Why NumPy calculates."""
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERPRET",
+    "MEANWHILE",
+    "SMALL",
     "Choice",
     "Verdict",
     "choose",
@@ -140,18 +142,16 @@ def judge(
     return Choice.RUN, False
 
 
-LEFT: Final = "NumPy calculates it, because it is quicker than the kernels would be"
-
-WAITING: Final = (
-    "NumPy calculates it, because it has no kernels yet: it has not earned them so far"
-    " (CLFUSE_BUILD_AFTER_MS)"
-)
+SMALL: Final = "it is small (CLFUSE_HOST_US)"
+LEFT: Final = "it is quicker than kernels would be"
+WAITING: Final = "it has not earned kernels yet (CLFUSE_BUILD_AFTER_MS)"
+MEANWHILE: Final = "its kernels are being built"
 
 
 def why(way: Choice, plan: Judged | None) -> str:
     """Why NumPy calculates what has become a choice of `INTERPRET`, in words."""
     if way is Choice.INTERPRET:
-        return f"{way.value} (CLFUSE_HOST_US)"
+        return SMALL
     return LEFT if plan is not None and plan.verdict.is_left else WAITING
 
 

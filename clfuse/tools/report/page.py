@@ -47,14 +47,13 @@ def _facts(summary: Summary) -> str:
         host[state] += elapsed
     awaited = [build for build in seen.builds if not build.is_behind]
     waits = sum([build.end_ns - build.start_ns for build in awaited])
-    behind = len(seen.builds) - len(awaited)
     facts = [
         (time_of(summary.elapsed_ns), "the program"),
         (time_of(summary.device_ns), "kernels on the device"),
         (count(counted["kernels_launched"]), "launches of kernels"),
         (count(counted["host_evaluations"]), "evaluations by NumPy"),
         (count(counted["fallbacks"]), "calls that no kernel does"),
-        (time_of(waits), f"waiting for builds of {len(awaited)} kernels ({behind} behind it)"),
+        (time_of(waits), f"waiting for builds, {len(awaited)} of {len(seen.builds)}"),
         (size(max([each[1] for each in seen.memory], default=0)), "memory of arrays at the most"),
     ]
     moved = counted["bytes_to_device"] + counted["bytes_to_host"]
@@ -164,7 +163,8 @@ def _notes_of_line(line: Line, path: str, summary: Summary) -> str:
             f'<b class="warn">fell back</b> {_escape(name)}, {times(calls)}{_escape(why)}'
         )
     for why, (often, elapsed_ns) in line.numpy.items():
-        notes.append(f"<b>NumPy</b> {times(often)}, {time_of(elapsed_ns)}: {_escape(why)}")
+        taken = f"{times(often)}, {time_of(elapsed_ns)}"
+        notes.append(f"<b>NumPy computed</b> {taken}: {_escape(why)}")
     for kernel in line.kernels:
         if kernel.is_host:
             notes.append(
@@ -182,7 +182,7 @@ def _notes_of_line(line: Line, path: str, summary: Summary) -> str:
         )
     if line.held_nbytes:
         notes.append(f"<b>holds</b> {size(line.held_nbytes)} where memory is largest")
-    return "; ".join(notes)
+    return "".join([f"<span>{note}</span> " for note in notes])
 
 
 def _states_of(line: Line) -> str:

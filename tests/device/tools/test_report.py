@@ -1,4 +1,4 @@
-"""Reports of runs: what is said of each line, of kernels, plans, NumPy, memory; and how runs end."""
+"""Reports of runs: what is said of lines, kernels, plans, NumPy and memory; and how runs end."""
 
 from __future__ import annotations
 
