@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -24,6 +25,7 @@ def reported(
     script = str(path)
     collector = Collector(lambda file: file == script)
     code = compile(path.read_text(encoding="utf-8"), script, "exec")
+    gc.collect()  # the memory of programs before this one
     with override(host_us=host_us, build_after_ms=0, background="off"):
         collector.start()
         if prepare is not None:
