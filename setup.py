@@ -113,6 +113,7 @@ setup(
         "clfuse._core": ["*.pyx", "*.pxi"],
         "clfuse.tools.bench": ["kernels/*.cl", "*.cpp"],
         "clfuse.tools.demo": ["programs/*.py"],
+        "clfuse.tools.report": ["*.html", "*.css", "*.js"],
         "clfuse.kernels": ["*.cl.mako", "lib/*.cl"],
     },
     ext_modules=compiled(),

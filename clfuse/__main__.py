@@ -72,6 +72,14 @@ def warm(arguments: Sequence[str]) -> int:
     return command.main(arguments)
 
 
+def report(arguments: Sequence[str]) -> int:
+    """Run a NumPy program unchanged, and write a page about the run."""
+    from .tools import run as script
+
+    script.report(arguments)
+    return 0
+
+
 def demo(arguments: Sequence[str]) -> int:
     """Run NumPy programs under NumPy and under clfuse, side by side."""
     from .tools.demo import report
@@ -403,6 +411,7 @@ def cache(arguments: Sequence[str]) -> int:
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (run, "run a NumPy program unchanged: run script.py, run -m module, run -c code"),
     "warm": (warm, "run a program until its kernels are built and kept: for an image, or a demo"),
+    "report": (report, "run a program, and write a page: where its time went, line by line"),
     "demo": (demo, "NumPy programs under NumPy and under clfuse, side by side"),
     "devices": (devices, "the OpenCL devices that work"),
     "doctor": (doctor, "what was found, what was skipped and why; --check: is it right?"),
@@ -422,7 +431,7 @@ def usage() -> str:
 def perform(command: str, arguments: Sequence[str]) -> int:
     """Run a command; what stops it (no such device, a wrong setting) is said in one line."""
     function = COMMANDS[command][0]
-    if function is run:
+    if function in (run, report):
         # The program's exceptions are its own.
         return function(arguments)
     from .errors import ClfuseError

@@ -124,6 +124,13 @@ def pending(list references):
     return kept
 
 
+cdef int tell(object node) except -1:
+    """Tell who wants to know that a node was recorded (`events.recorders`)."""
+    for each in recorders:
+        each(node)
+    return 0
+
+
 cdef object record(object op, object inputs, object shape):
     """As `arrays.handle.recorded_array`."""
     dtype = get(op, o_dtype)
@@ -137,6 +144,8 @@ cdef object record(object op, object inputs, object shape):
     PyObject_GC_UnTrack(<PyObject *>reference)
     recorded.append(reference)
     operations.append(op)
+    if recorders:
+        tell(node)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     return new_handle(storage, shape, dtype, None)

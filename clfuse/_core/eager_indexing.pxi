@@ -315,6 +315,8 @@ cdef bint record_write(object self, object index, object value) except -1:
     refill(storage, s_node, made)
     recorded.append(PyWeakref_NewRef(storage, None))
     operations.append(made.place())
+    if recorders:
+        tell(made)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     if boundary.full:

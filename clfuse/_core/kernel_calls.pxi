@@ -178,6 +178,8 @@ cdef int rebind(object storage, object node) except -1:
         operations.append(get(node, n_param))
     else:
         operations.append(Storage)
+    if recorders:
+        tell(node)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     if get(boundary, y_full) is True:
@@ -197,6 +199,8 @@ cdef object fresh(object node):
     storage = new_storage(node)
     noted(storage)
     operations.append(get(node, n_op) if type(node) is Node else object())
+    if recorders:
+        tell(node)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     return new_handle(storage, get(node, n_shape), get(node, n_dtype), None)

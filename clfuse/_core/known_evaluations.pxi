@@ -67,6 +67,10 @@ cdef class Ready:
         self.recomputed = list(schedule.recomputed)
 
     cdef bint suits(self, list buffers) except -1:
+        """Whether it may evaluate: nothing has changed since, and nobody wants to see the launches."""
+        return not (observers_of_plans or observers_of_launches) and self.is_meant(buffers)
+
+    cpdef bint is_meant(self, list buffers) except -1:
         """Whether nothing has changed since, and what is read is the device's."""
         cdef Py_ssize_t hosted = 0
         for buffer in buffers:
@@ -82,8 +86,6 @@ cdef class Ready:
         if (planning is not self.planning and planning != self.planning) or (
             settings["host_us"] != self.host_us
         ):
-            return False
-        if observers_of_plans or observers_of_launches:
             return False
         device = self.device
         if device.forked or device.cause is not None or device.pool is not self.pool:

@@ -45,12 +45,24 @@ def connect_losses(waiting, check, list latest):
     wait_failed, check_pinned, latest_launch = waiting, check, latest
 
 
+cdef Py_ssize_t waiting_threads = 0
+
+
+def is_waiting():
+    """Whether a thread waits for a device without a frame of Python's that would say so."""
+    return waiting_threads > 0
+
+
 cdef int wait_for(object device, object queue) except -1:
     """Wait until a device's queue is done; DeviceError where something in it has failed."""
+    global waiting_threads
+    waiting_threads += 1
     try:
         queue.finish()
     except Exception as error:
         raise wait_failed(device, error) from error
+    finally:
+        waiting_threads -= 1
     if device.pinned:
         check_pinned(device)
     return 0

@@ -93,6 +93,8 @@ cdef object followed(object node, list steps):
     PyObject_GC_UnTrack(<PyObject *>reference)
     recorded.append(reference)
     operations.append(get(node, n_op))
+    if recorders:
+        tell(node)
     if len(recorded) >= <Py_ssize_t>check_at[0]:
         check()
     return holding(storage)

@@ -52,7 +52,7 @@ cdef tuple uses  # these, by their numbers
 cdef object check, boundary
 cdef object plain_made, plain_part, node_of, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
-cdef list recorded, operations, check_at, tracers, mode, standard
+cdef list recorded, operations, recorders, check_at, tracers, mode, standard
 cdef frozenset scalars
 cdef double additions_a_us, few_additions, rows_share, selected_share
 cdef Py_ssize_t longest_path
@@ -88,7 +88,8 @@ def connect(names):
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, DEFER, LOUD
     global check, boundary, plain_made, plain_part, node_of
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
-    global recorded, operations, check_at, tracers, mode, standard, scalars, additions_a_us
+    global recorded, operations, recorders, check_at, tracers, mode, standard, scalars
+    global additions_a_us
     global longest_path, rows_share, known_works, works_of_kernels, updates, y_due
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
@@ -123,6 +124,7 @@ def connect(names):
     native, views = names["native"], names["views"]
     recorded, tracers = names["recorded"], names["tracers"]
     operations, check_at = names["operations"], names["check_at"]
+    recorders = names["recorders"]
     mode, standard, scalars = names["mode"], names["standard"], names["scalars"]
     additions_a_us, longest_path = names["additions_a_us"], names["longest_path"]
 

@@ -21,9 +21,21 @@ import numpy as np
 from clfuse.config import settings
 from clfuse.dtypes import needs_fp64
 from clfuse.engine.evaluate import lock
+from clfuse.events import recorders
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides, without_unit_strides
-from clfuse.ir.nodes import Node, Op, Storage, check, check_at, operations, rebind, record, recorded
+from clfuse.ir.nodes import (
+    Node,
+    Op,
+    Storage,
+    check,
+    check_at,
+    operations,
+    rebind,
+    record,
+    recorded,
+    tell,
+)
 from clfuse.ir.updates import modify_view
 
 from . import reinterpret
@@ -242,6 +254,8 @@ def recorded_array(
     storage.node = node
     append(reference(storage))
     note(op)
+    if recorders:
+        tell(node)
     if len(cells) >= check_at[0]:
         check()
     handle = new(ARRAY)

@@ -15,6 +15,7 @@ from clfuse.counters import counters
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.eager import connect
 from clfuse.engine import evaluate
+from clfuse.events import recorders
 from clfuse.functions.indexing import subscripts
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.interop import buffers
@@ -164,6 +165,7 @@ def _names(array: type) -> dict[str, Any]:
         "c_strides": handle.c_strides,
         "check": nodes.check,
         "check_at": nodes.check_at,
+        "recorders": recorders,
         "constants": promotion.constants,
         "element": subscripts.element,
         "expect_rows": host_array.expect_rows,

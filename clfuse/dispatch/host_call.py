@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from clfuse import events
 from clfuse._core import loading
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
@@ -123,6 +124,8 @@ def refuse_fallback(name: str, reason: str = "") -> None:
 def announce_fallback(name: str, reason: str = "") -> None:
     """Count one operation that NumPy has done on the host, and warn of it if that is wanted."""
     counters["fallbacks"] += 1
+    for listener in events.listeners:
+        listener.fell_back(name, reason)
     if not _is_announced():
         return
     frame, level = user_frame()

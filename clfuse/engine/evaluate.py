@@ -228,14 +228,17 @@ def _run(snapshot: Snapshot) -> None:
     device = _device_for(snapshot)
     if device.forked:
         interpret.require(snapshot, device)
-        interpret.run(snapshot, device)
+        interpret.run(snapshot, device, why="a forked process has no device")
         return
     planned = plans.find(snapshot, device)
     is_awaited = planned is not None and planned.is_awaited
     if is_awaited and settings.host_us and settings.build_after_ms:
         _calculate_meanwhile(snapshot, device)
         return
-    way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
+    if planned is not None and _is_only_watched(planned, snapshot):
+        way, is_known = Choice.RUN, False
+    else:
+        way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
     is_behind = way is Choice.BEHIND
     if is_behind or way is Choice.BUILD:
         planned = plans.make(snapshot, device)
@@ -246,7 +249,8 @@ def _run(snapshot: Snapshot) -> None:
         if planned is None:
             known_graphs.note(snapshot)
         _bring(snapshot)
-        interpret.run(snapshot, device, sparing=way is Choice.INTERPRET_SPARING)
+        is_sparing = way is Choice.INTERPRET_SPARING
+        interpret.run(snapshot, device, sparing=is_sparing, why=choice.why(way, planned))
         if is_known:
             _settle_rest(device)
         return
@@ -287,10 +291,21 @@ def _run(snapshot: Snapshot) -> None:
         planned.structure.ready = planned.ready(device)
 
 
+def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
+    """Whether the compiled part would evaluate this, without a choice, if nobody wanted to see the
+    launches: who computes must not depend on that."""
+    ready = planned.structure.ready
+    if ready is None:
+        return False
+    from . import executable
+
+    return executable.is_observed() and bool(ready.is_meant(snapshot.buffers))
+
+
 def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:
     """Have NumPy compute what gets kernels in the background."""
     _bring(snapshot)
-    interpret.run(snapshot, device, sparing=True)
+    interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
 
 
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
@@ -411,7 +426,7 @@ def _settle_rest(device: Device) -> None:
     if rest is not None and is_here and choice.is_left(rest, device):
         _rest_in_vain[0] = 0
         _bring(rest)
-        interpret.run(rest, device, sparing=True)
+        interpret.run(rest, device, sparing=True, why=choice.SMALL)
         return
     _rest_in_vain[0] = min(_rest_in_vain[0] + 1, 10)
     _rest_in_vain[1] = 1 << _rest_in_vain[0]

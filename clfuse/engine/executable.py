@@ -8,6 +8,7 @@ process that leaves everything to NumPy never imports this module.
 from __future__ import annotations
 
 import functools
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import events
 from clfuse._core import loading
 from clfuse.codegen.arguments import BufferArgument, ConstantArgument, CountArgument, LocalArgument
 from clfuse.codegen.joined import join
@@ -174,6 +176,8 @@ class Planned:
     def run(self, snapshot: Snapshot, device: Device) -> None:
         """Launch on `device`, and give each root its buffer; raises `Refused`."""
         schedule = self.schedule
+        for watcher in events.watchers:
+            watcher.running(schedule, snapshot, device)
         slots: list[Buffer] = []
         for number, nbytes in enumerate(schedule.slots):
             reused = schedule.reuses.get(number)
@@ -212,6 +216,8 @@ class Planned:
             if is_refusal(error) and done < len(self.steps):
                 raise Refused(schedule.steps[done], error) from error  # type: ignore[arg-type]
             raise
+        for watcher in events.watchers:
+            watcher.stored([nodes[position] for position in schedule.keeps])
 
     def leave(
         self,
@@ -245,6 +251,11 @@ class Planned:
 
 observers: Final[list[Callable[[Prepared, Any], None]]] = []
 """Called with every kernel's launch and event while somebody profiles."""
+
+def is_observed() -> bool:
+    """Whether somebody wants to see launches, so that all go through Python."""
+    return bool(observers or launch.observers)
+
 
 _core: Final = loading.load()
 
@@ -287,6 +298,8 @@ def make_plan(
         verify(schedule)
     for function in when_planned:
         function(schedule, traits, device.name)
+    for listener in events.listeners:
+        listener.planned(schedule, snapshot, device)
     return Planned(structure_of(snapshot), schedule, [])
 
 
@@ -463,7 +476,12 @@ def run_without_kernel(
     `scalars` are operands of a library call: place among the operands, and value.
     """
     before = len(tickets)
+    start_ns = time.perf_counter_ns() if events.watchers else 0
     _run_without_kernel(step, places, scalars, tickets)
+    if start_ns:
+        end_ns = time.perf_counter_ns()
+        for watcher in events.watchers:
+            watcher.called(step, start_ns, end_ns)
     if len(tickets) == before:
         tickets.append(None)
     if stepping.is_on():

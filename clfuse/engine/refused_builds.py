@@ -29,6 +29,9 @@ from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass, Ste
 
 from .executable import Planned, make_plan
 
+REFUSED: Final = "the driver refuses its kernels"
+"""Why NumPy calculates."""
+
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
@@ -219,7 +222,7 @@ def run(
         evaluate([snapshot.nodes[root] for root in snapshot.roots])
         return
     with _nearly(snapshot):
-        interpret.run(snapshot, device, sparing=True)
+        interpret.run(snapshot, device, sparing=True, why=REFUSED)
 
 
 def _is_stuck(snapshot: Snapshot) -> bool:

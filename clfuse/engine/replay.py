@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from clfuse import events
 from clfuse.codegen.arguments import ConstantArgument
 from clfuse.counters import counters
 from clfuse.errors import AllocationError
@@ -107,6 +108,8 @@ class Replay:
         if planned.by_host:
             raise NoKernels
         schedule = self._schedule = planned.schedule
+        for listener in events.listeners:
+            listener.traced(self, schedule, snapshot)
         # Graph buffers: those of cells, by position among `inputs`, and those that are fixed.
         sources: list[int | Buffer] = []
         for buffer in snapshot.buffers:
@@ -221,6 +224,8 @@ class Replay:
             places[value] = slots[number]
         results = [Node(op, (), shape, dtype) for op, shape, dtype in self._leaves]
         tickets: list[Any] = []
+        for watcher in events.watchers:
+            watcher.replaying(self, self._schedule, device)
         journal[0] = self._leave, (results, places, tickets, scalars, nodes, draws, numbers, put)
         try:
             with device.lock:
@@ -241,6 +246,8 @@ class Replay:
                 node.buffer = places[value].of(node.dtype, node.shape)
             put(results)
             journal[0] = None
+            for watcher in events.watchers:
+                watcher.stored(results)
         except BaseException as error:
             settle()
             is_untouched = all(

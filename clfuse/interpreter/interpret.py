@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache, partial
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import events
 from clfuse.counters import counters
 from clfuse.errors import warn_user
 from clfuse.ir.journal import journal, settle
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
 Array = Any
 """An array of NumPy's or one of its scalars."""
 
-def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
+def run(snapshot: Snapshot, device: Device, *, sparing: bool = False, why: str = "") -> None:
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
+
+    `why` says why NumPy does it, for who watches.
 
     `sparing` lets go of what nobody reads any more; with small arrays that would take longer.
 
@@ -44,6 +48,17 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False) -> None:
     stored.
     """
     counters["host_evaluations"] += 1
+    if not events.watchers:
+        _calculate(snapshot, device, sparing)
+        return
+    start_ns = time.perf_counter_ns()
+    _calculate(snapshot, device, sparing)
+    end_ns = time.perf_counter_ns()
+    for watcher in events.watchers:
+        watcher.interpreted(snapshot, why, start_ns, end_ns)
+
+
+def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
     nodes, items = snapshot.nodes, snapshot.items
     values: list[Array] = [None] * len(nodes)
     known = {} if snapshot.structure is None else snapshot.structure.prepared

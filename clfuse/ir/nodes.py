@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.events import recorders
 from clfuse.ops.table import UFUNCS, Ufunc
 
 
@@ -173,6 +174,9 @@ class Node:
         Of a mask that selected something: how many elements it selects. Not set otherwise.
     kernel : str
         The kernel in Python whose call has this value, for `explain`. Not set otherwise.
+    line : int
+        The statement that has recorded it, as who reports numbers them (`events.recorders`). Not
+        set otherwise.
     """
 
     __slots__ = (
@@ -181,6 +185,7 @@ class Node:
         "dtype",
         "inputs",
         "kernel",
+        "line",
         "measured",
         "op",
         "param",
@@ -190,6 +195,7 @@ class Node:
     measured: tuple[int, int]
     tally: Any
     kernel: str
+    line: int
 
     def __init__(
         self,
@@ -292,6 +298,12 @@ def check_after(count: int) -> None:
     check_at[0] = min(check_at[0], len(recorded) + count)
 
 
+def tell(node: Node) -> None:
+    """Tell who wants to know that a node was recorded."""
+    for each in recorders:
+        each(node)
+
+
 def record(
     node: Node,
     reference: Callable[..., Any] = weakref.ref,
@@ -303,6 +315,8 @@ def record(
     storage = Storage(node)
     append(reference(storage))
     note(node.op if type(node) is Node else object())
+    if recorders:
+        tell(node)
     if len(cells) >= check_at[0]:
         check()
     return storage
@@ -313,6 +327,8 @@ def rebind(storage: Storage, node: Node) -> None:
     storage.node = node
     recorded.append(weakref.ref(storage))
     operations.append(node.place())
+    if recorders:
+        tell(node)
     if len(recorded) >= check_at[0]:
         check()
     if boundary.full:

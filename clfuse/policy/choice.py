@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from clfuse.ir.snapshot import Snapshot
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERPRET",
+    "MEANWHILE",
+    "SMALL",
     "Choice",
     "Verdict",
     "choose",
@@ -34,6 +36,7 @@ __all__ = [
     "note_built",
     "note_return",
     "reset",
+    "why",
     "works_of_kernels",
 ]
 
@@ -138,6 +141,19 @@ def judge(
     if plan.verdict.is_left:
         return Choice.INTERPRET_SPARING, feedback.left_to_numpy(snapshot)
     return Choice.RUN, False
+
+
+SMALL: Final = "it is small (CLFUSE_HOST_US)"
+LEFT: Final = "it is quicker than kernels would be"
+WAITING: Final = "it has not earned kernels yet (CLFUSE_BUILD_AFTER_MS)"
+MEANWHILE: Final = "its kernels are being built"
+
+
+def why(way: Choice, plan: Judged | None) -> str:
+    """Why NumPy calculates what has become a choice of `INTERPRET`, in words."""
+    if way is Choice.INTERPRET:
+        return SMALL
+    return LEFT if plan is not None and plan.verdict.is_left else WAITING
 
 
 def forecast(snapshot: Snapshot, device: Device, *, is_planned: bool) -> tuple[bool, bool]:

@@ -31,7 +31,7 @@ __all__ = ["main"]
 
 USAGE = """\
 usage: python -m clfuse run [--device SPEC] [--exact-random] [--include PACKAGE]
-                            [--stats] [--explain] [--profile]
+                            [--stats] [--explain] [--profile] [--report FILE]
                             (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]
 
 Run a NumPy program unchanged: `import numpy` gives clfuse in it and in the modules of its project.
@@ -39,6 +39,17 @@ Run a NumPy program unchanged: `import numpy` gives clfuse in it and in the modu
 --include: this installed package gets clfuse, too.
 --stats, --explain, --profile: print counters, every new plan, and each kernel's time, to the
 standard error.
+--report: write a page about the run to FILE: time by line, what fused, what fell back, advice.
+"""
+
+REPORT_USAGE = """\
+usage: python -m clfuse report [--output FILE] [OPTION OF RUN ...]
+                               (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]
+
+Run a NumPy program as `python -m clfuse run` does, and write one HTML page about it, which needs
+nothing else: time by line on host and device, what fused with what, what fell back to NumPy and
+why, builds, copies, memory, plans with the reason at every cut, and advice.
+--output: the file (default: the program's name with .report.html, in the current folder).
 """
 
 
@@ -157,7 +168,7 @@ def run_script(path: str, arguments: Sequence[str], summary: Summary) -> None:
     except OSError as error:
         fail(f"can't open file '{filename}': [Errno {error.errno}] {error.strerror}", 2)
     set_first_path(folder)
-    summary.begin(folder)
+    summary.begin(folder, filename)
     loader = importlib.machinery.SourceFileLoader("__main__", filename)
     namespace = replace_main(__file__=filename, __loader__=loader, __cached__=None)
     execute(compile_program(source, filename), namespace)
@@ -171,7 +182,7 @@ def run_module(name: str, arguments: Sequence[str], summary: Summary) -> None:
     folder = os.getcwd()
     set_first_path(folder)
     sys.argv[:] = ["-m", *arguments]
-    substitution = summary.begin(folder)
+    substitution = summary.begin(folder, name)
     top = find_module(name.partition(".")[0])
     for place in top.submodule_search_locations or ():
         # An installed package stays installed, also when it is the one that runs (pytest, timeit).
@@ -214,11 +225,57 @@ def run_code(
     """Run program text: that of ``-c`` or of standard input."""
     sys.argv[:] = [name, *arguments]
     set_first_path("")
-    summary.begin(os.getcwd())
+    summary.begin(os.getcwd(), filename, source)
     namespace = replace_main(__loader__=importlib.machinery.BuiltinImporter)
     if name == "-":
         namespace["__file__"] = filename
     execute(compile_program(source, filename), namespace)
+
+
+def use_report(path: str, summary: Summary) -> None:
+    """Write a report of the program to this file, and end at once where that cannot be."""
+    from .report.writing import trouble_with
+
+    problem = trouble_with(path)
+    if problem:
+        fail(f"--report {path}: {problem}", 2)
+    summary.report = os.path.abspath(path)
+
+
+def report(arguments: Sequence[str]) -> None:
+    """Run a program and write a report: `main` with ``--report``, and a file by default."""
+    rest = list(arguments)
+    options: list[str] = []
+    output = ""
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "-m", "-c"):
+        option, equals, value = rest.pop(0).partition("=")
+        if option in ("-h", "--help"):
+            print(REPORT_USAGE, end="")
+            sys.exit(0)
+        if option in ("--output", "-o", "--report"):
+            if not (equals or rest):
+                fail(f"{option}: expected {option} FILE\n{REPORT_USAGE}", 2)
+            output = value if equals else rest.pop(0)
+            continue
+        options.append(option + equals + value)
+        if option in ("--device", "--include") and not equals and rest:
+            options.append(rest.pop(0))
+    if not rest:
+        print(REPORT_USAGE, end="", file=sys.stderr)
+        sys.exit(2)
+    main(["--report", output or _report_file(rest), *options, *rest])
+
+
+def _report_file(program: Sequence[str]) -> str:
+    """The file of a program's report where none is named."""
+    first = program[0]
+    if first == "-m" and len(program) > 1:
+        name = program[1]
+    elif first in ("-", "-c", "-m"):
+        name = "program"
+    else:
+        name = os.path.splitext(os.path.basename(os.path.abspath(first)))[0]
+    return f"{name}.report.html"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -233,9 +290,10 @@ def main(arguments: Sequence[str]) -> None:
         if option == "--help":
             rest.insert(0, option)
             break
-        if option in ("--device", "--include"):
+        if option in ("--device", "--include", "--report"):
             if not (equals or rest):
-                fail(f"{option}: expected {option} {option[2:].upper()}\n{USAGE}", 2)
+                what = "FILE" if option == "--report" else option[2:].upper()
+                fail(f"{option}: expected {option} {what}\n{USAGE}", 2)
             value = value if equals else rest.pop(0)
         if option == "--exact-random":
             os.environ["CLFUSE_EXACT_RANDOM"] = "on"
@@ -243,6 +301,8 @@ def main(arguments: Sequence[str]) -> None:
             use_device(value)
         elif option == "--include":
             summary.packages.append(value)
+        elif option == "--report":
+            use_report(value, summary)
         elif option in ("--stats", "--explain", "--profile"):
             summary.wanted.add(option[2:])
         else:

@@ -1,6 +1,6 @@
 """What ``python -m clfuse run`` says beside the program: that nothing of it used clfuse and why,
 that seeds give other numbers than NumPy's, and what ``--stats``, ``--explain`` and ``--profile``
-ask for. All of it goes to the standard error.
+ask for. All of it goes to the standard error; what ``--report`` asks for goes to a file.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import sys
 import time
 import types
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .substitution import Substitution, project_folders
+
+if TYPE_CHECKING:
+    from .report.writing import Report
 
 __all__ = ["Summary"]
 
@@ -32,18 +35,25 @@ class Summary:
         ``stats``, ``explain`` and ``profile``, where they are asked for.
     packages : list of str
         Installed packages that get clfuse, too.
+    report : str
+        The file that gets a report of the run; empty where none is asked for.
     """
 
     def __init__(self) -> None:
         self.wanted: set[str] = set()
         self.packages: list[str] = []
+        self.report = ""
+        self._report_of_run: Report | None = None
         self._substitution: Substitution | None = None
         self._stack = ExitStack()
         self._profile: Any = None
         self._start = 0.0
 
-    def begin(self, folder: str) -> Substitution:
-        """Give clfuse from here on to the program in `folder`, and to its project."""
+    def begin(self, folder: str, script: str, text: str | None = None) -> Substitution:
+        """Give clfuse from here on to the program in `folder`, and to its project.
+
+        `script` is its file, or stands for it where it has none: then `text` is its source.
+        """
         from clfuse import counters
 
         if "explain" in self.wanted:
@@ -60,6 +70,15 @@ class Summary:
             project_folders(folder), main=True, packages=self.packages
         )
         self._substitution.install()
+        if self.report:
+            from .report.writing import Report
+
+            texts = {} if text is None else {script: text}
+            command = " ".join(sys.argv if text is None else [script, *sys.argv[1:]])
+            self._report_of_run = Report(
+                self.report, command, script, self._substitution.is_users, texts
+            )
+            self._report_of_run.start()
         return self._substitution
 
     def __enter__(self) -> Summary:
@@ -74,23 +93,52 @@ class Summary:
         if self._substitution is None:
             return  # there is no such program
         elapsed = time.perf_counter() - self._start
+        if self._report_of_run is not None:
+            self._report_of_run.stop()
         self._stack.close()
         if kind is None or (isinstance(error, SystemExit) and not error.code):
             self._say_unused()
         if self.wanted:
             self._report(elapsed)
+        if self._report_of_run is not None:
+            self._write_report(self._report_of_run, error)
 
-    def _say_unused(self) -> None:
-        """Say that clfuse was not used, where the program or what it imports has used NumPy."""
+    def _write_report(self, report: Report, error: BaseException | None) -> None:
+        """Write the report; what goes wrong is said, and is not how the program ends."""
+        unused = ""
+        assert self._substitution is not None
+        if report.is_silent and not self._substitution.served:
+            unused = self._why_unused() or (
+                "nothing of this program used clfuse: no module of its project imports NumPy"
+            )
+        try:
+            report.write(_outcome(error), unused[:1].upper() + unused[1:])
+        except OSError as problem:
+            say(f"--report {report.path}: {problem.strerror or problem}")
+        except Exception:  # noqa: BLE001 (the program's own outcome counts, whatever the report's)
+            import traceback
+
+            say(f"the report could not be made, by a fault of clfuse's:\n{traceback.format_exc()}")
+        else:
+            say(f"the report is in {report.path}")
+
+    def _why_unused(self) -> str:
+        """Why clfuse was not used, where the program or what it imports has used NumPy; or
+        nothing."""
         assert self._substitution is not None
         refused = [name for name in self._substitution.refused if name in sys.modules]
         if self._substitution.served or not refused:
-            return
+            return ""
         names = ", ".join(refused[:MOST_NAMED]) + (", ..." if len(refused) > MOST_NAMED else "")
-        say(
+        return (
             "nothing of this program used clfuse: no module of its project imports NumPy;"
             f" {names} did, and kept it (--include PACKAGE gives clfuse to an installed package)"
         )
+
+    def _say_unused(self) -> None:
+        """Say that clfuse was not used, where the program or what it imports has used NumPy."""
+        if why := self._why_unused():
+            say(why)
 
     def _report(self, elapsed: float) -> None:
         from clfuse.control import stats
@@ -118,3 +166,15 @@ def _warn_of_seed() -> None:
         f"{user_place()} sets a seed; the numbers are clfuse's own, not those of NumPy for it"
         " (--exact-random gives NumPy's, more slowly)"
     )
+
+
+def _outcome(error: BaseException | None) -> str:
+    """How a program has ended, where it did not come to its end."""
+    if error is None or (isinstance(error, SystemExit) and not error.code):
+        return ""
+    if isinstance(error, SystemExit):
+        return f"it has ended itself with {error.code!r}"
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    text = str(error)
+    return type(error).__name__ + (f": {text}" if text else "")

@@ -16,8 +16,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
 ORDER = """
-    frozen openblas errors target.simulated_devices config _core counters numpy_releases dtypes
-    user_frames tracebacks
+    frozen openblas errors target.simulated_devices config _core counters events numpy_releases
+    dtypes user_frames tracebacks
     ops target.costs target.traits target.scatters target.verified
     ir
     schedule.kinds schedule.records schedule.dataflow schedule.graph schedule.rounds schedule.cost

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoundKernel",
+    "begin_timing",
     "check_sizes",
+    "end_timing",
     "enqueue",
     "finish",
     "kernel_name",
     "observe_launches",
     "pack_scalar",
+    "times_of",
 ]
 
 #: Who wants to see every launch: (program, event) -> None.
@@ -393,10 +396,48 @@ def observe_launches(device: Device, observer: Callable[[Program, Any], None]) -
     observer : callable
         Called with the program and its event, in the thread that launched it.
     """
-    device.renew_queue(profiling=True)
+    begin_timing(device)
     observers.append(observer)
     try:
         yield
     finally:
         observers.remove(observer)
+        end_timing(device)
+
+
+_timing: dict[Device, int] = {}
+"""How many want the times of a device's events."""
+
+
+def begin_timing(device: Device) -> None:
+    """Have the events of a device hold times until `end_timing`; waits for the device."""
+    count = _timing.get(device, 0)
+    if not count:
+        device.renew_queue(profiling=True)
+    _timing[device] = count + 1
+
+
+def end_timing(device: Device) -> None:
+    """The caller wants no more times; waits for the device where nobody else does."""
+    count = _timing.pop(device) - 1
+    if count:
+        _timing[device] = count
+    else:
         device.renew_queue(profiling=False)
+
+
+def times_of(event: cl.Event) -> tuple[int, int, int] | None:
+    """When a launch was queued, began and ended, in nanoseconds on the device's clock.
+
+    None where it is not done yet; -1 for each where its queue held no times, or it has failed.
+    """
+    import pyopencl as cl
+
+    try:
+        status = event.command_execution_status
+        if status > cl.command_execution_status.COMPLETE:
+            return None
+        profile = event.profile
+        return profile.queued, profile.start, profile.end
+    except cl.Error:
+        return -1, -1, -1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import events
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, KernelBuildError
@@ -134,7 +136,10 @@ def build(
         try:
             program = _programs.get(key)  # another thread has built it meanwhile
             if program is None:
+                start_ns = time.perf_counter_ns()
                 program = _build(*key)
+                for listener in events.listeners:
+                    listener.built(name, start_ns, time.perf_counter_ns())
                 with _lock:
                     while len(_programs) >= PROGRAMS_LIMIT:
                         del _programs[next(iter(_programs))]

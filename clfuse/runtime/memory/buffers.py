@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import events
 from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.counters import counters
@@ -291,6 +293,7 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     counters["bytes_to_device"] += nbytes
     if nbytes == 0:
         return
+    start_ns = time.perf_counter_ns() if events.listeners else 0
     if nbytes <= STAGED_NBYTES:
         staged = _as_bytes(array.copy())
         event = lost.call_driver(
@@ -300,6 +303,15 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
         pin(device, event, staged)
     else:
         _write_and_wait(buffer, np.ascontiguousarray(array))
+    _tell_copied(True, nbytes, start_ns)
+
+
+def _tell_copied(is_to_device: bool, nbytes: int, start_ns: int) -> None:
+    """Tell who listens; `start_ns` is 0 where nobody did when the copy began."""
+    if start_ns:
+        end_ns = time.perf_counter_ns()
+        for listener in events.listeners:
+            listener.copied(is_to_device, nbytes, start_ns, end_ns)
 
 
 def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
@@ -341,12 +353,14 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
     result: npt.NDArray[Any] = np.empty(shape, dtype)
     if result.nbytes:
         counters["bytes_to_host"] += result.nbytes
+        start_ns = time.perf_counter_ns() if events.listeners else 0
         if buffer.device.forked:
             result[...] = _left(buffer, result.dtype, shape)
             return result
         memory = _finished_memory(buffer)
         if memory is not None:
             _as_bytes(result)[...] = memory[: result.nbytes]
+            _tell_copied(False, result.nbytes, start_ns)
             return result
         device = buffer.device
         lost.call_driver(
@@ -355,6 +369,7 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
         )  # fmt: skip
         if device.pinned:
             lost.check_pinned(device)
+        _tell_copied(False, result.nbytes, start_ns)
     return result
 
 
@@ -476,7 +491,9 @@ def map_to_host(
         yield array
         if write and array.nbytes:
             counters["bytes_to_device"] += array.nbytes
+            start_ns = time.perf_counter_ns() if events.listeners else 0
             _write_and_wait(buffer, array)
+            _tell_copied(True, array.nbytes, start_ns)
         return
     memory = _finished_memory(buffer)
     if memory is not None:

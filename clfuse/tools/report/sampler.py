@@ -1,0 +1,99 @@
+"""The sampler: a thread that looks where the program is, some 200 times a second."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from clfuse._core import loading
+
+from .places import PYTHON, Places
+
+__all__ = ["Sampler"]
+
+INTERVAL_S: Final = 0.005
+"""Between two looks: each takes some 20 us, which is under half a percent."""
+
+MOST_LOOKS: Final = 12_000
+"""Stretches that are kept, a minute's looks at most; then the thread looks half as often."""
+
+LONGEST_S: Final = 0.2
+"""Between two looks, however long the program runs."""
+
+_core: Final = loading.load()
+
+
+class Sampler:
+    """Looks at one thread.
+
+    Parameters
+    ----------
+    places : Places
+    tick : callable
+        Called after each look, with the time in nanoseconds.
+
+    Attributes
+    ----------
+    stretches : list of list
+        Start and end in nanoseconds, line, and what the host did (`places.STATES`).
+    elapsed : dict of (int, str) to int
+        (line, state) -> nanoseconds.
+    """
+
+    def __init__(self, places: Places, tick: Callable[[int], None]) -> None:
+        self.stretches: list[list[Any]] = []
+        self.elapsed: dict[tuple[int, str], int] = {}
+        self._places = places
+        self._tick = tick
+        self._ended = threading.Event()
+        self._last_ns = 0
+        self._watched = 0
+        self._thread = threading.Thread(target=self._work, name="clfuse report", daemon=True)
+
+    def start(self, thread: int) -> None:
+        """Look at the thread of this number until `stop`."""
+        self._watched = thread
+        self._last_ns = time.perf_counter_ns()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        if self._thread.is_alive():  # not so in a process that was forked
+            self._thread.join()
+
+    def _work(self) -> None:
+        interval = INTERVAL_S
+        while not self._ended.wait(interval):
+            self._look()
+            if len(self.stretches) > MOST_LOOKS and interval < LONGEST_S:
+                interval *= 2
+                self.stretches[:] = _halved(self.stretches)
+            self._tick(self._last_ns)
+
+    def _look(self) -> None:
+        # No name for a frame outlives this call: it would hold the program's arrays.
+        key = self._places.look(sys._current_frames().get(self._watched))
+        if key[1] == PYTHON and _core is not None and _core.is_waiting():
+            key = key[0], "wait"
+        now = time.perf_counter_ns()
+        self.elapsed[key] = self.elapsed.get(key, 0) + now - self._last_ns
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and (last[2], last[3]) == key:
+            last[1] = now
+        else:
+            self.stretches.append([self._last_ns, now, *key])
+        self._last_ns = now
+
+
+def _halved(stretches: list[list[Any]]) -> list[list[Any]]:
+    """Half as many: of two neighbours the longer one stands for both."""
+    found = []
+    for first in range(0, len(stretches) - 1, 2):
+        one, two = stretches[first], stretches[first + 1]
+        longer = one if one[1] - one[0] >= two[1] - two[0] else two
+        found.append([one[0], two[1], *longer[2:]])
+    return found

@@ -1,0 +1,215 @@
+"""Advice of a report: each rule on a program that has the fault, and on one that has not.
+
+What a part of the run takes is not asked for here: it depends on the machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clfuse.tools.report import advice
+from tests.support.reported import reported
+
+pytestmark = pytest.mark.clfuse_only
+
+LOOK = """
+    import clfuse as np
+    x = np.linspace(0, 1, 300_000)
+    for i in range(40):
+        x = x + 0.001 * np.sin(x)
+        if x.max() > 1e9:
+            break
+    print(x.sum())
+"""
+
+NO_LOOK = """
+    import clfuse as np
+    x = np.linspace(0, 1, 300_000)
+    for i in range(40):
+        x = x + 0.001 * np.sin(x)
+    print(x.sum())
+"""
+
+ROUNDS = """
+    import clfuse as np
+    x = np.linspace(0, 1, 300)
+    y = np.ones(300)
+    for i in range(150):
+        for k in range(12):
+            x = np.where(x > 2, x - 2, x + 0.01 * np.cos(y * x))
+            y = 0.5 * (y + np.roll(x, k % 3))
+        np.evaluate(x, y)
+    print(float(x.sum()))
+"""
+
+JITTED_ROUNDS = """
+    import clfuse as np
+    @np.jit
+    def step(x, y):
+        for k in range(12):
+            x = np.where(x > 2, x - 2, x + 0.01 * np.cos(y * x))
+            y = 0.5 * (y + np.roll(x, k % 3))
+        return x, y
+    x = np.linspace(0, 1, 300)
+    y = np.ones(300)
+    for i in range(150):
+        x, y = step(x, y)
+        np.evaluate(x, y)
+    print(float(x.sum()))
+"""
+
+MIXED = """
+    import clfuse as np
+    x = np.linspace(0, 1, 100_000, dtype=np.float32)
+    w = np.ones(100_000) * 1.5
+    print(float(np.sqrt(x * w + 1).sum()))
+"""
+
+OF_ONE_DTYPE = """
+    import clfuse as np
+    x = np.linspace(0, 1, 100_000, dtype=np.float32)
+    w = np.ones(100_000, dtype=np.float32) * 1.5
+    print(float(np.sqrt(2 * x * w + 1).sum()))
+"""
+
+ON_PURPOSE = """
+    import clfuse as np
+    x = np.linspace(0, 1, 100_000, dtype=np.float32)
+    print(float(np.sqrt(x.astype(np.float64) * np.ones(100_000) * 1.5 + 1).sum()))
+"""
+
+FALLS_BACK = """
+    import clfuse as np
+    x = np.linspace(0, 1, 20_000)
+    total = 0.0
+    for i in range(30):
+        total += float(np.add.reduceat(x * i, [0, 5000])[1])
+    print(total)
+"""
+
+RECORDED = """
+    import clfuse as np
+    x = np.linspace(0, 1, 20_000)
+    total = 0.0
+    for i in range(30):
+        total += float((x * i)[5000:].sum())
+    print(total)
+"""
+
+ELEMENTS = """
+    import clfuse as np
+    x = np.linspace(0, 1, 4000).tolist()
+    y = [0.0] * 4000
+    for k in range(60):
+        for i in range(1, 4000):
+            y[i] = 0.5 * (x[i] + x[i - 1])
+    print(np.array(y).sum())
+"""
+
+WHOLE_ARRAYS = """
+    import clfuse as np
+    x = np.linspace(0, 1, 60_000)
+    y = np.zeros(60_000)
+    for _ in range(60):
+        y[1:] = 0.5 * (x[1:] + x[:-1])
+    print(y.sum())
+"""
+
+GROWS = """
+    import clfuse as np
+    x = np.linspace(0, 1, 1000)
+    for i in range(1, 11):
+        y = x
+        for k in range(i):
+            y = np.sin(y) + k
+        print(float(y.sum()))
+"""
+
+SAME_STRUCTURE = """
+    import clfuse as np
+    x = np.linspace(0, 1, 1000)
+    for i in range(1, 11):
+        y = x
+        for k in range(3):
+            y = np.sin(y) + i
+        print(float(y.sum()))
+"""
+
+COPIES = """
+    import clfuse as np
+    x = np.linspace(0, 1, 200_000).get()
+    total = 0.0
+    for i in range(30):
+        total += float((np.asarray(x) + i).max())
+    print(total)
+"""
+
+COPIES_ONCE = """
+    import clfuse as np
+    x = np.asarray(np.linspace(0, 1, 200_000).get())
+    total = 0.0
+    for i in range(30):
+        total += float((x + i).max())
+    print(total)
+"""
+
+
+@pytest.fixture(autouse=True)
+def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules judge what happened, however long it took."""
+    monkeypatch.setattr(advice, "LEAST_SHARE", 0.0)
+
+
+@pytest.mark.parametrize(("rule", "text", "line"), [
+    ("look_in_loop", LOOK, 6),
+    ("jit_for_loop", ROUNDS, 3),
+    ("doubled_dtype", MIXED, 5),
+    ("fallback_in_loop", FALLS_BACK, 6),
+    ("element_loop", ELEMENTS, 6),
+    ("new_structures", GROWS, 8),
+    ("copies_in_loop", COPIES, 6),
+])  # fmt: skip
+def test_a_rule_finds_its_fault(
+    rule: str, text: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [each for each in advice.advice(reported(text, tmp_path)) if each.rule == rule]
+    assert len(found) == 1
+    # The first line of a group of them may be any of those that are recorded together.
+    assert found[0].line == line or (rule == "jit_for_loop" and found[0].line >= line)
+    assert found[0].path.endswith("program.py")
+
+
+@pytest.mark.parametrize(("rule", "text"), [
+    ("look_in_loop", NO_LOOK),
+    ("look_in_loop", ROUNDS),  # `np.evaluate` is no look
+    ("look_in_loop", JITTED_ROUNDS),
+    ("jit_for_loop", JITTED_ROUNDS),
+    ("jit_for_loop", GROWS),
+    ("doubled_dtype", OF_ONE_DTYPE),
+    ("doubled_dtype", ON_PURPOSE),
+    ("fallback_in_loop", RECORDED),
+    ("element_loop", WHOLE_ARRAYS),
+    ("new_structures", SAME_STRUCTURE),
+    ("copies_in_loop", COPIES_ONCE),
+])  # fmt: skip
+def test_a_rule_is_silent_without_it(
+    rule: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rule not in {each.rule for each in advice.advice(reported(text, tmp_path))}
+
+
+def test_all_rules_have_a_test() -> None:
+    marks = test_a_rule_finds_its_fault.pytestmark  # type: ignore[attr-defined]
+    tested = {case[0] for mark in marks for case in mark.args[1]}
+    assert tested == {rule.__name__ for rule in advice.RULES}
+
+
+def test_little_of_the_run_is_not_worth_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advice, "LEAST_SHARE", 2.0)
+    rules = {each.rule for each in advice.advice(reported(LOOK, tmp_path))}
+    assert rules <= {"doubled_dtype", "element_loop"}  # these ask for other things than a share
+    assert "look_in_loop" not in rules

@@ -1,0 +1,94 @@
+"""What the report's parts do without a device: places, shares of lines, looks of the sampler."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from itertools import pairwise
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from clfuse.ir.nodes import Kind, loop, structural
+from clfuse.tools.report import sampler
+from clfuse.tools.report.places import NOWHERE, PYTHON, STATES, Places
+from clfuse.tools.report.provenance import shares, with_readers
+from clfuse.tools.report.writing import trouble_with
+
+F8 = np.dtype(np.float64)
+LEAF = (None, (4,), 0, F8)
+ADD = loop("add", (F8, F8), F8)
+SINE = loop("sin", (F8,), F8)
+VIEW = structural(Kind.VIEW, "view", F8)
+
+
+def frame_of(text: str, filename: str) -> FrameType:
+    """The frame of a function in program text, which still runs."""
+    names: dict[str, Any] = {"sys": sys}
+    exec(compile(text, filename, "exec"), names)
+    return names["found"]  # type: ignore[no-any-return]
+
+
+def test_a_place_is_the_innermost_line_of_the_program() -> None:
+    places = Places(lambda file: file in ("a.py", "b.py"))
+    frame = frame_of("\n\nfound = sys._getframe()\n", "a.py")
+    number = places.find(frame)
+    assert places.known[number] == ("a.py", 3)
+    assert places.find(frame) == number
+    assert places.look(frame) == (number, PYTHON)
+    library = frame_of("found = sys._getframe()\n", "library.py")
+    assert places.find(library) == NOWHERE  # nobody of the program has called it
+
+
+def test_equal_lines_of_two_files_are_two_places() -> None:
+    places = Places(lambda file: True)
+    one, two = (frame_of("found = sys._getframe()\n", name) for name in ("a.py", "b.py"))
+    assert places.find(one) != places.find(two)
+    assert {places.known[places.find(each)] for each in (one, two)} == {("a.py", 1), ("b.py", 1)}
+
+
+def test_work_is_shared_by_operations_and_elements() -> None:
+    items = [LEAF, (SINE, (4,), None, 0), (ADD, (4,), None, 1, 1), (VIEW, (2,), (0, (1,)), 2)]
+    found = shares([1, 2, 3], [5, 6, 7, 8], items)
+    assert set(found) == {6, 7}  # a view is no work
+    assert found[6] / found[7] == SINE.weight / ADD.weight
+    assert sum(found.values()) == 1
+    assert shares([3], [5, 6, 7, 8], items) == {8: 1.0}
+    assert shares([], [], items) == {}
+
+
+def test_what_no_line_has_recorded_belongs_to_its_reader() -> None:
+    items = [LEAF, (SINE, (4,), None, 0), (SINE, (4,), None, 1), (ADD, (4,), None, 2, 0)]
+    assert with_readers([NOWHERE, NOWHERE, 2, 3], items) == [3, 2, 2, 3]
+
+
+def test_two_short_stretches_become_the_longer_one() -> None:
+    stretches = [[0, 10, 1, "wait"], [10, 12, 2, "copy"], [12, 13, 3, "plan"], [13, 30, 4, "wait"]]
+    assert sampler._halved(stretches) == [[0, 12, 1, "wait"], [12, 30, 4, "wait"]]
+
+
+def test_the_sampler_sees_the_line_that_sleeps() -> None:
+    places = Places(lambda file: file == "sleeper.py")
+    looks = sampler.Sampler(places, lambda now_ns: None)
+    looks.start(threading.get_ident())
+    exec(compile("\ntime.sleep(0.3)\n", "sleeper.py", "exec"), {"time": time})
+    looks.stop()
+    lines = {places.known[number] for number, _ in looks.elapsed if number != NOWHERE}
+    assert lines == {("sleeper.py", 2)}
+    assert all(state in STATES for _, state in looks.elapsed)
+    ends = [stretch[:2] for stretch in looks.stretches]
+    assert all(start <= end for start, end in ends)
+    assert all(one[1] == two[0] for one, two in pairwise(ends))
+
+
+def test_a_file_is_tried_and_not_left_behind(tmp_path: Any) -> None:
+    assert trouble_with(str(tmp_path / "page.html")) == ""
+    assert list(tmp_path.iterdir()) == []
+    kept = tmp_path / "old.html"
+    kept.write_text("old", encoding="utf-8")
+    assert trouble_with(str(kept)) == ""
+    assert kept.read_text(encoding="utf-8") == "old"
+    assert trouble_with(str(tmp_path)) != ""
+    assert trouble_with(str(tmp_path / "none" / "page.html")) != ""
