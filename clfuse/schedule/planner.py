@@ -1,9 +1,10 @@
 """The planner: runs the passes in order, from a graph and a device's traits to a Schedule.
 
-merge equal nodes  ->  reroll (small equal writes into large ones)  ->  fold by the blocks of others
-->  forward stores (reads of what was written elsewhere)  ->  place (levels, what is stored)
-->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles
-->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
+merge equal nodes  ->  reroll (small equal writes into large ones)  ->  fold by masks what is only
+folded, and by the blocks of others  ->  forward stores (reads of what was written elsewhere)
+->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
+->  epilogues (of matrix products)  ->  time tiles  ->  memory (in-place, copies, slots)
+->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .memory.buffers import Memory, slots_of
 from .partition.placement import Placement
 from .records import Access, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
 from .rewrite.block_folds import fold_in_blocks
+from .rewrite.masked_folds import fold_by_mask
 from .rewrite.rerolling import roll
 from .rewrite.store_forwarding import read_through
 
@@ -56,7 +58,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
 def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     graph = Graph(snapshot)
     if fuse:
-        graph = read_through(fold_in_blocks(roll(graph)))
+        graph = read_through(fold_in_blocks(fold_by_mask(roll(graph), traits)))
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []
