@@ -31,7 +31,7 @@ from .lower.reductions import join_folds
 from .lower.sorting import expand_sort, is_by_passes
 from .memory.buffers import Memory, slots_of
 from .partition.placement import Placement
-from .records import Access, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
+from .records import Access, Cut, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
 from .rewrite.block_folds import fold_in_blocks
 from .rewrite.masked_folds import fold_by_mask
 from .rewrite.rerolling import roll
@@ -76,6 +76,9 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
             launches.append(launch)
     if fuse:
         join_folds(launches)
+    dropped = {
+        value for launch in launches if isinstance(launch, Kernel) for value in launch.dropped
+    }
     kept = {
         value
         for node, value in values.of_node.items()
@@ -121,15 +124,20 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         sizes,
         keeps,
         recomputed,
-        placement.cuts + values.cuts,
+        _of_others(placement.cuts + values.cuts, {values.node[value] for value in dropped}),
         reuses,
         {
             member: value
             for node, value in values.of_node.items()
-            if graph.buffer[node] is None
+            if graph.buffer[node] is None and value not in dropped
             for member in graph.members[node]
         },
     )
+
+
+def _of_others(cuts: list[Cut], dropped: set[int | None]) -> list[Cut]:
+    """Why values are stored, without those that are not after all."""
+    return [cut for cut in cuts if cut.node not in dropped] if dropped else cuts
 
 
 def _place_and_lower(
