@@ -114,7 +114,7 @@ def _pays(graph: Graph, masked: Masked, cost: Cost) -> bool:
     selections stored and loaded."""
     whole = graph.sizes[masked.mask]
     count = graph.sizes[masked.inside[0]]
-    weight, spared = 0.0, whole * _BOOL.itemsize
+    weight, spared = 0.0, float(whole * _BOOL.itemsize)
     for node in masked.inside:
         kind, op = graph.kinds[node], graph.ops[node]
         if kind is Kind.COMPACT:
