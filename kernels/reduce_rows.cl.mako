@@ -1,6 +1,6 @@
-## Reductions, and row programs of several phases, whose lanes run along a folded dimension: one result, or one piece of it, at a time.
+## Reductions, and row programs of several phases, on a CPU, whose lanes run along a folded dimension: one result, or one piece of it, at a time.
 ##
-##    CPU     work-items share the results (and pieces); lanes and independent accumulators, then the rest
+##    lanes   work-items share the results (and pieces); lanes and independent accumulators, then the rest
 ##            one by one; lanes are folded last:    v0 v1 v2 v3 -> (v0+v2)(v1+v3) -> one
 ##            what is left in shorter vectors, where it is much of a row
 ##            rows of joined arrays: run by run between the seams, the accumulators going on; with several
@@ -9,7 +9,6 @@
 ##            what is stored past the caches: one by one up to where it is aligned
 ##            moments: sum and squares of a row in one pass around a guess of its mean, where that was good
 ##            blocks: some rows at once that read something together (V0[r]), then row by row
-##    GPU     a work-group shares one result: its work-items stride over it, then fold a tree in local memory
 <%def name="every_row(b, lines)">\
             #pragma unroll
             for (int r = 0; r < ${b.rows}; r++) {
@@ -119,11 +118,7 @@ ${loops(p, p)}\
 </%def>\
 __kernel void ${k.name}(${k.signature})
 {
-% for line in k.local_memory:
-    ${line}
-% endfor
     const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
-% if k.schedule == "cpu":
     const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
 % for line in k.once:
     ${line}
@@ -155,7 +150,7 @@ ${every_row(b, p.groups + p.before + b.body)}\
         }
 % endif
         const ${k.index} rest = j;
-${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.settle + p.tree + p.joining + p.shared + p.own)}\
+${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = rest; j < stop; j++) {{"] + p.scalar_body + ["}"] + p.settle + p.joining + p.shared + p.own)}\
     }
     for (; unit < last; unit++) {
 % else:
@@ -164,9 +159,6 @@ ${every_row(b, p.start + b.taken + p.groups + p.before + [f"for ({k.index} j = r
     ${k.moments.kind} mean_1 = 0, mean_2 = 0, mean_3 = 0;  // of the last rows
 % endif
     for (${k.index} unit = first; unit < last; unit++) {
-% endif
-% else:
-    for (${k.index} unit = get_group_id(0); unit < units; unit += (${k.index})get_num_groups(0)) {
 % endif
 % if k.chunked:
         const ${k.index} row = unit / chunks, piece = unit - row * chunks;
@@ -215,32 +207,9 @@ ${pass_over(m.part)}\
         } else {
 % endif
         {
-% if k.schedule == "cpu":
 ${pass_over(p)}\
-% else:
-        const ${k.index} length = ${p.piece_length};
-        for (${k.index} t = get_local_id(0); t < length; t += (${k.index})get_local_size(0)) {
-% for line in p.decode_reduced:
-            ${line}
-% endfor
-% if p.run_end:
-            const ${k.index} at = j;
-% endif
-% for number, b in enumerate([p, *p.others]):
-% if p.others:
-            ${"else " if number else ""}${f"if ({b.test}) " if b.test else ""}{
-% endif
-% for line in b.groups + b.before + b.scalar_body:
-            ${line}
-% endfor
-% if p.others:
-            }
-% endif
-% endfor
         }
-% endif
-        }
-% for line in p.tree + p.joining:
+% for line in p.joining:
         ${line}
 % endfor
 % if p.known:
@@ -250,17 +219,11 @@ ${pass_over(p)}\
         ${line}
 % endfor
 % if p.own:
-% if k.schedule == "gpu":
-        if (get_local_id(0) == 0)
-% endif
         {
 % for line in p.own:
             ${line}
 % endfor
         }
-% endif
-% if k.schedule == "gpu":
-        barrier(CLK_LOCAL_MEM_FENCE${"" if p.last else " | CLK_GLOBAL_MEM_FENCE"});
 % endif
 % endfor
 % if k.moments:

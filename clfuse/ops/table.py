@@ -22,6 +22,7 @@ from .row import FaultyBuiltins, Reduction, Ufunc, class_of
 __all__ = [
     "FAULTY_BUILTINS",
     "REDUCTIONS",
+    "SELECTED",
     "UFUNCS",
     "FaultyBuiltins",
     "Reduction",
@@ -38,14 +39,6 @@ def _by_name(*tables: tuple[Ufunc, ...]) -> Mapping[str, Ufunc]:
         named[row.name] = row
     return MappingProxyType(named)
 
-
-UFUNCS: Final = _by_name(
-    arithmetic.ROWS,
-    comparison.ROWS,
-    transcendental.ROWS,
-    internal.ROWS,
-)
-"""Name -> row."""
 
 _ZERO: Final = dict.fromkeys(("bool", "signed", "unsigned", "float", "complex"), "({T})(0)")
 _ONE: Final = {**_ZERO, **dict.fromkeys(("signed", "unsigned", "float"), "({T})(1)")}
@@ -88,6 +81,43 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
     )
 })
 """Name -> how an axis is folded by that ufunc."""
+
+def _selected(key: str, identity: str) -> str:
+    """Operand 1 where the mask, operand 0, is true; elsewhere a fold's identity."""
+    if key == "bool":  # masks, whose lanes are as large as those of what they came with
+        return "(!{0} || {1})" if identity == _ALL_TRUE else "({0} && {1})"
+    return f"({{0}} ? {{1}} : {identity})"
+
+
+SELECTED: Final = _by_name(
+    tuple(
+        [
+            Ufunc(
+                f"selected_{row.name}",
+                2,
+                {
+                    key: _selected(key, text)
+                    for key, text in row.identity.items()
+                    if key != "complex"
+                },
+                typed_by=1,
+                output="same",
+            )
+            for row in REDUCTIONS.values()
+        ]
+    )
+)
+"""Name -> row of what a fold gets where a mask (operand 0) selects: operand 1, elsewhere its
+identity; of real numbers. `schedule.rewrite.masked_folds` makes them of what no program says."""
+
+UFUNCS: Final = _by_name(
+    arithmetic.ROWS,
+    comparison.ROWS,
+    transcendental.ROWS,
+    internal.ROWS,
+    tuple(SELECTED.values()),
+)
+"""Name -> row."""
 
 _POCL: Final = "^Portable Computing Language$"
 _NVIDIA: Final = "^NVIDIA CUDA$"

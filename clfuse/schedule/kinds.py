@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KernelKind:
@@ -83,3 +85,12 @@ SCATTER: Final = KernelKind(
 
 TILES: Final = KernelKind("tiles", by_tiles=True)
 """Steps over neighbours, one after another, tile by tile in local memory or the cache."""
+
+
+def is_sequential(name: str, dtype: np.dtype) -> bool:
+    """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
+
+    A product of some floats may overflow where the running product does not; sums of halves round
+    after every addition.
+    """
+    return (name == "multiply" and dtype.kind in "fc") or (name == "add" and dtype.char == "e")

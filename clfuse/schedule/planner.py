@@ -1,9 +1,10 @@
 """The planner: runs the passes in order, from a graph and a device's traits to a Schedule.
 
-merge equal nodes  ->  reroll (small equal writes into large ones)  ->  fold by the blocks of others
-->  forward stores (reads of what was written elsewhere)  ->  place (levels, what is stored)
-->  lower (kernels)  ->  rows (phases)  ->  epilogues (of matrix products)  ->  time tiles
-->  memory (in-place, copies, slots)  ->  geometry (vectors, pieces, work-items)
+merge equal nodes  ->  reroll (small equal writes into large ones)  ->  fold by masks what is only
+folded, and by the blocks of others  ->  forward stores (reads of what was written elsewhere)
+->  place (levels, what is stored)  ->  lower (kernels)  ->  rows (phases)
+->  epilogues (of matrix products)  ->  time tiles  ->  memory (in-place, copies, slots)
+->  geometry (vectors, pieces, work-items)
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from .lower.reductions import join_folds
 from .lower.sorting import expand_sort, is_by_passes
 from .memory.buffers import Memory, slots_of
 from .partition.placement import Placement
-from .records import Access, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
+from .records import Access, Cut, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
 from .rewrite.block_folds import fold_in_blocks
+from .rewrite.masked_folds import fold_by_mask
 from .rewrite.rerolling import roll
 from .rewrite.store_forwarding import read_through
 
@@ -56,7 +58,7 @@ def plan(snapshot: Snapshot, traits: DeviceTraits, *, fuse: bool = True) -> Sche
 def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     graph = Graph(snapshot)
     if fuse:
-        graph = read_through(fold_in_blocks(roll(graph)))
+        graph = read_through(fold_in_blocks(fold_by_mask(roll(graph), traits)))
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []
@@ -74,6 +76,9 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
             launches.append(launch)
     if fuse:
         join_folds(launches)
+    dropped = {
+        value for launch in launches if isinstance(launch, Kernel) for value in launch.dropped
+    }
     kept = {
         value
         for node, value in values.of_node.items()
@@ -119,15 +124,20 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
         sizes,
         keeps,
         recomputed,
-        placement.cuts + values.cuts,
+        _of_others(placement.cuts + values.cuts, {values.node[value] for value in dropped}),
         reuses,
         {
             member: value
             for node, value in values.of_node.items()
-            if graph.buffer[node] is None
+            if graph.buffer[node] is None and value not in dropped
             for member in graph.members[node]
         },
     )
+
+
+def _of_others(cuts: list[Cut], dropped: set[int | None]) -> list[Cut]:
+    """Why values are stored, without those that are not after all."""
+    return [cut for cut in cuts if cut.node not in dropped] if dropped else cuts
 
 
 def _place_and_lower(

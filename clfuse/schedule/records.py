@@ -105,6 +105,15 @@ class Carried:
 
 
 @frozen
+class Held:
+    """Register `var` = what register `source` of an earlier phase's body was for this element."""
+
+    var: int
+    source: int
+    dtype: np.dtype
+
+
+@frozen
 class Step:
     """Register `var` = an element-wise loop of registers."""
 
@@ -158,7 +167,7 @@ class Prefix:
     partial: int | None = None
 
 
-Item = Load | Index | Scalar | Carried | Step | Prefix
+Item = Load | Index | Scalar | Carried | Held | Step | Prefix
 
 
 @frozen
@@ -199,15 +208,6 @@ class Scatter:
     ordered: bool = False
 
 
-def is_sequential(name: str, dtype: np.dtype) -> bool:
-    """Whether a scan keeps NumPy's order: regrouping would change more than the last digits.
-
-    A product of some floats may overflow where the running product does not; sums of halves round
-    after every addition.
-    """
-    return (name == "multiply" and dtype.kind in "fc") or (name == "add" and dtype.char == "e")
-
-
 @dataclass(slots=True)
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
@@ -218,16 +218,17 @@ class Kernel:
 
     The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
     then run once for each index of the others. `vector` is the dimension of the vector lanes.
-    `chunk` splits the reduced dimension number `chunk` (counted in `extents`) into `chunks` pieces
-    of `chunk_length`. Partial results then have the piece as their last axis; where the lanes run
-    along a kept dimension, as the last but one. `partials` are, for these, the elements from one
-    row of the outer dimensions to the next, and where this kernel's begin in each.
+    Reduced dimension `chunk` (counted in `extents`) is split into `chunks` pieces of
+    `chunk_length`: the last axis of partial results; where lanes run along a kept dimension, the
+    last but one. `partials`: their elements to the next outer row, and where this kernel's begin.
 
     `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
-    dimension, at most `held`, for which there are accumulators.
+    dimension, at most `held`, for which there are accumulators. On a GPU `fold_items` of a
+    work-group fold one result (0: all along rows, one down columns), each with `held` elements.
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
-    column) right after this one's epilogue; those that fold nothing have no accumulators.
+    column) right after this one's epilogue; those that fold nothing have no accumulators. Later
+    ones read the registers `lent`. Only phases read the values `inner`; `dropped` are not stored.
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
@@ -263,6 +264,7 @@ class Kernel:
     schedule: str = "cpu"
     work_items: int = 1
     work_group: int = 1
+    fold_items: int = 0
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
     then: list[Kernel] = field(default_factory=list)
@@ -273,6 +275,9 @@ class Kernel:
     boxed: bool = False  # one of several boxes: offsets are arguments even where they are 0
     tiling: Tiling | None = None
     follows: bool = False
+    inner: frozenset[int] = frozenset()
+    dropped: frozenset[int] = frozenset()
+    lent: frozenset[int] = frozenset()
 
     @property
     def phases(self) -> list[Kernel]:

@@ -113,6 +113,7 @@ def outer_uses(kernel: Kernel, items: Sequence[Item]) -> set[int]:
     used: set[int] = set()
     for phase in kernel.phases:
         used.update(store.var for store in (*phase.stores, *phase.results))
+        used |= phase.lent
         for accumulator in phase.accumulators:
             used.add(accumulator.operand)
             if accumulator.position is not None:

@@ -20,6 +20,7 @@ from clfuse.schedule.records import (
     Access,
     Carried,
     Copy,
+    Held,
     Index,
     Kernel,
     LibraryCall,
@@ -104,6 +105,7 @@ class _Memory:
         if kernel.tiling is not None or kernel.selection is not None or kernel.chunks > 1:
             raise NotFollowed(kernel)
         rows: dict[int, Any] = {}
+        self.held: dict[int, Any] = {}
         if kernel.where:  # sisters: each loads before any of them stores
             for store in [each for phase in kernel.phases for each in self.phase(phase, rows)]:
                 self.put(*store)
@@ -135,8 +137,11 @@ class _Memory:
         for item in phase.body:
             if isinstance(item, Carried):
                 registers[item.var] = wide(rows[item.source])
+            elif isinstance(item, Held):
+                registers[item.var] = self.held[item.source]
             else:
                 registers[item.var] = self.item(item, registers, axes, phase.extents, here)
+        self.held.update(registers)
         stores = [
             (store, *_elements(store.access, axes, phase.extents, here), registers[store.var])
             for store in phase.stores

@@ -49,6 +49,8 @@ BARS_THERE: Final[dict[tuple[str, str], Bar]] = {
     ("map", "pvc"): Bar(stack_nbytes=1024),
     # Sums that keep the errors of their additions, of two values an element.
     ("reduce", "pvc"): Bar(stack_nbytes=256),
+    # A stencil of doubles in boxes, and 16 partial sums that are added in pairs.
+    ("rows", "pvc"): Bar(stack_nbytes=32),
     # Ten steps of a stencil as one expression; Clang 15 gives a work-item 128 registers there.
     ("map", "gfx1100"): Bar(spilled_nbytes=44, stack_nbytes=4),
 }

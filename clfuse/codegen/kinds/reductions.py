@@ -1,8 +1,8 @@
 """Reductions, and row programs of several phases, as the contents of their templates.
 
     reduce_rows      lanes run along a folded dimension; a row is one result, or a piece of it
-    reduce_columns   a work-item of a GPU has a result of its own
-    reduce_strips    lanes of a CPU run along a kept dimension (`codegen.kinds.strips`)
+    reduce_strips    lanes run along a kept dimension (`codegen.kinds.strips`)
+    reduce_groups    work-groups of a GPU, along rows or down columns (`codegen.kinds.group_folds`)
 
 A phase passes once over the row: it folds, stores, or both. Its epilogue's registers are there for
 the next phase.
@@ -14,18 +14,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
-from typing import Any
 
 from clfuse.codegen.arguments import Arguments
 from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Expressions, Preamble, Register
 from clfuse.codegen.lines.folds import Fold, beside
 from clfuse.codegen.lines.loops import (
-    COLUMN_PLACE,
     asked_once,
     before,
     chunk_arguments,
-    column_arguments,
     compute,
     decode,
     epilogue_lines,
@@ -43,7 +40,7 @@ from clfuse.schedule.shape.positions import is_searched, sought
 from clfuse.schedule.shape.unroll2 import waits_long
 from clfuse.target.traits import DeviceTraits
 
-from . import row_blocks, strips
+from . import group_folds, row_blocks, strips
 from .column_moments import AroundGuess
 from .moments import MOST_CANCELLED, Moments, moments_of
 from .searches import BLOCK, SearchedFold
@@ -109,22 +106,20 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     k = writing.context
     phases = _Phases(kernel, traits, arguments, preamble)
     body = phases.bodies[0]
+    if kernel.schedule == "gpu":
+        return group_folds.fill(kernel, phases, body, k)
     if kernel.vector < len(kernel.extents) - kernel.reduced:
-        if kernel.schedule == "cpu":
-            around = None
-            moments = moments_of(kernel)
-            if moments is not None:
-                body_of_sample = phases.body_of(moments.sample)
-                around = AroundGuess(moments, body_of_sample, *phases.around_a_guess(moments))
-            strips.fill(kernel, [(phase, its, folds) for phase, its, folds, _ in phases], around, k)
-            return "reduce_strips.cl.mako"
-        _columns(kernel, body, phases, k)
-        return "reduce_columns.cl.mako"
+        around = None
+        moments = moments_of(kernel)
+        if moments is not None:
+            body_of_sample = phases.body_of(moments.sample)
+            around = AroundGuess(moments, body_of_sample, *phases.around_a_guess(moments))
+        strips.fill(kernel, [(phase, its, folds) for phase, its, folds, _ in phases], around, k)
+        return "reduce_strips.cl.mako"
     kept = len(kernel.extents) - kernel.reduced
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(kept)]
     chunk_arguments(kernel, body, k)
     k.decode = decode(body, list(range(kept)), "row")
-    k.local_memory = []
     k.once = []
     k.phases = []
     made: dict[int, Register] = {}
@@ -133,7 +128,6 @@ def fill(kernel: Kernel, writing: Writing) -> str:
         phases.carry(registers)
         made.update(registers)
         k.phases.append(part)
-        k.local_memory += part.local_memory
         for fold in folds:
             if isinstance(fold, SearchedFold):
                 k.once += fold.look_once(phases.body_of(phase), phase, (part.begin, part.end))
@@ -191,7 +185,6 @@ def _row_phase(
     arguments = body.arguments
     kept = len(kernel.extents) - kernel.reduced
     width, unroll = kernel.width, kernel.unroll
-    gpu = kernel.schedule == "gpu"
     widths = [1 << power for power in range(5) if 1 << power <= width]
     writers = {lanes: body.writer(lanes) for lanes in widths}
     inner = kernel.vector
@@ -210,7 +203,7 @@ def _row_phase(
         if isinstance(fold, SearchedFold) and width > 1:
             p.block = f"{BLOCK * width}"
             p.start += fold.start_vectors(writers[width], kernel, p.begin, unroll)
-        elif width > 1 and not gpu:
+        elif width > 1:
             for copy in range(unroll):
                 p.start += fold.start(writers[width], f"v{number}_{copy}", f"p{number}_{copy}")
         if kernel.compensated and fold.compensates:
@@ -227,28 +220,20 @@ def _row_phase(
     p.groups = list(body.group_lines)
     body.group_lines.clear()
     p.test = body.is_within(kernel.where)
-    p.settle = _settle_rest(kernel, folds, single) if width > 1 and not gpu else []
+    p.settle = _settle_rest(kernel, folds, single) if width > 1 else []
     p.others = [_other_loops(body, folds, other) for other in kernel.then if kernel.where]
     if p.others:
         p.others[-1].test = ""  # what is left
-    p.local_memory, p.tree, p.known = [], [], []
+    p.known = []
     joining = []
-    if gpu:
-        _decode_reduced(kernel, body, p)
-        if folds:
-            _group_tree(kernel, body, folds, p)
-            if not last:
-                joining = _from_first_item(
-                    [each for each in folds if not (kernel.compensated and each.compensates)]
-                )
-    elif width > 1:
+    if width > 1:
         for rest in p.rests:
             joining += rest.joining
         joining += _join_lanes(kernel, body, folds, writers, uniform, p)
     results: dict[int, Register] = {}
     for fold in folds:
         text = f"q{fold.number}"
-        if kernel.compensated and fold.compensates and not gpu:
+        if kernel.compensated and fold.compensates:
             joining.append(f"q{fold.number} = {fold.total(f'q{fold.number}')};")
         results[fold.accumulator.var] = fold.result(f"z{fold.number}" if fold.is_argument else text)
     if kernel.chunk >= 0:
@@ -273,7 +258,7 @@ def _write_loops(
     b.vector_bodies = []
     for fold in folds:
         item, position = fold.item(single, registers)
-        alone = kernel.width == 1 or kernel.schedule == "gpu"
+        alone = kernel.width == 1
         if kernel.compensated and fold.compensates and alone:
             b.scalar_body = b.scalar_body + fold.add_to_total(single, item, f"q{fold.number}")
         else:
@@ -299,16 +284,6 @@ def _other_loops(first: Body, folds: list[Fold], other: Kernel) -> SimpleNamespa
     _write_loops(b, body.kernel, body, [fold for _, fold in beside(folds, other)], uniform)
     b.groups = body.group_lines
     return b
-
-
-def _from_first_item(folds: list[Fold]) -> list[str]:
-    """What a work-group's first item has folded, for all its items."""
-    lines = []
-    for fold in folds:
-        lines.append(f"q{fold.number} = s{fold.number}[0];")
-        if fold.is_argument:
-            lines.append(f"z{fold.number} = y{fold.number}[0];")
-    return lines
 
 
 def _vector_copy(
@@ -412,146 +387,3 @@ def _join_lanes(
             lines += fold.across_lanes(writers, width)
         lines += fold.fold(single, f"q{number}", f"z{number}", f"l{number}", f"m{number}")
     return lines
-
-
-def _decode_reduced(kernel: Kernel, body: Body, k: Any) -> None:
-    """Split a work-item's running number ``t`` within a row into the folded indices."""
-    kept = len(kernel.extents) - kernel.reduced
-    dims = list(range(kept, len(kernel.extents)))
-    extents = [
-        "(high - low)"
-        if dim == kernel.chunk
-        else body.arguments.integer(f"n{dim}", kernel.extents[dim])
-        for dim in dims
-    ]
-    index = body.arguments.index_type
-    k.piece_length = " * ".join(extents)
-    k.decode_reduced = []
-    rest = "t"
-    for position, dim in enumerate(reversed(dims)):
-        name = "j" if dim == kernel.vector else f"i{dim}"
-        extent = extents[len(dims) - 1 - position]
-        start = " + low" if dim == kernel.chunk else ""
-        if position == len(dims) - 1:
-            k.decode_reduced.append(f"const {index} {name} = {rest}{start};")
-        else:
-            following = f"over{dim}"
-            k.decode_reduced.append(f"const {index} {following} = {rest} / {extent};")
-            k.decode_reduced.append(
-                f"const {index} {name} = {rest} - {following} * {extent}{start};"
-            )
-            rest = following
-
-
-def _group_tree(kernel: Kernel, body: Body, folds: list[Fold], k: Any) -> None:
-    """Local memory and the tree over it, for the GPU's schedule."""
-    single = body.writer(1)
-    for fold in folds:
-        number = fold.number
-        kind = fold.type_at(single)
-        k.local_memory.append(f"__local {kind} s{number}[{kernel.work_group}];")
-        if fold.is_argument:
-            k.local_memory.append(f"__local long y{number}[{kernel.work_group}];")
-        if kernel.compensated and fold.compensates:
-            k.local_memory.append(f"__local {kind} w{number}[{kernel.work_group}];")
-            k.tree.append(f"s{number}[get_local_id(0)] = tq{number};")
-            k.tree.append(f"w{number}[get_local_id(0)] = eq{number};")
-            continue
-        k.tree.append(f"s{number}[get_local_id(0)] = q{number};")
-        if fold.is_argument:
-            k.tree.append(f"y{number}[get_local_id(0)] = z{number};")
-    k.tree.append("barrier(CLK_LOCAL_MEM_FENCE);")
-    k.tree.append(f"for (int span = {kernel.work_group // 2}; span > 0; span /= 2) {{")
-    k.tree.append("    if (get_local_id(0) < span) {")
-    for fold in folds:
-        number = fold.number
-        if kernel.compensated and fold.compensates:
-            k.tree += [
-                *fold.add_to_total(single, f"s{number}[get_local_id(0) + span]", f"q{number}"),
-                f"eq{number} += w{number}[get_local_id(0) + span];",
-                f"s{number}[get_local_id(0)] = tq{number};",
-                f"w{number}[get_local_id(0)] = eq{number};",
-            ]
-            continue
-        k.tree += [
-            f"        {line}"
-            for line in fold.fold(
-                single,
-                f"q{number}",
-                f"z{number}",
-                f"s{number}[get_local_id(0) + span]",
-                f"y{number}[get_local_id(0) + span]",
-            )
-        ]
-        k.tree.append(f"        s{number}[get_local_id(0)] = q{number};")
-        if fold.is_argument:
-            k.tree.append(f"        y{number}[get_local_id(0)] = z{number};")
-    k.tree += ["    }", "    barrier(CLK_LOCAL_MEM_FENCE);", "}"]
-    for fold in folds:
-        number = fold.number
-        if kernel.compensated and fold.compensates:
-            k.tree.append(f"tq{number} = s{number}[0]; eq{number} = w{number}[0];")
-            k.tree.append(f"q{number} = {fold.total(f'q{number}')};")
-
-
-def _columns(kernel: Kernel, body: Body, phases: _Phases, k: Any) -> None:
-    column_arguments(kernel, body, k)
-    k.outer_loops = outer_loops(
-        kernel, body, list(range(len(kernel.extents) - kernel.reduced, len(kernel.extents)))
-    )
-    k.seams = any(body.seams for body in phases.bodies)
-    k.phases = []
-    for phase, phase_body, folds, _ in phases:
-        part, registers = _column_phase(phase, phase_body, folds)
-        phases.carry(registers)
-        k.phases.append(part)
-
-
-def _column_phase(
-    kernel: Kernel, body: Body, folds: list[Fold]
-) -> tuple[SimpleNamespace, dict[int, Register]]:
-    """One pass down a column: its loop, what follows it, and the registers that it leaves."""
-    p = SimpleNamespace(start=[], finish=[])
-    writer = body.writer(1)
-    p.bodies = [_column_body(body, folds)]
-    for sister in kernel.then if kernel.where else ():
-        own = [fold for _, fold in beside(folds, sister)]
-        p.bodies.append(_column_body(body.in_boxes(sister), own))
-    results: dict[int, Register] = {}
-    for fold in folds:
-        number = str(fold.number)
-        p.start += fold.start(writer, f"q{number}", f"z{number}")
-        if kernel.compensated and fold.compensates:
-            p.start += fold.start_total(writer, f"q{number}")
-            p.finish.append(f"q{number} = {fold.total(f'q{number}')};")
-        results[fold.accumulator.var] = fold.result(
-            f"z{number}" if fold.is_argument else f"q{number}"
-        )
-    if kernel.chunk >= 0:
-        names = [(f"q{fold.number}", f"z{fold.number}") for fold in folds]
-        p.finish += partial_lines(body, writer, folds, names, COLUMN_PLACE)
-        return p, results
-    body.begin_scope()
-    computed, stores, results = epilogue_lines(kernel, body, 1, results)
-    p.finish += [*body.group_lines, *computed, *stores]
-    body.group_lines.clear()
-    return p, results
-
-
-def _column_body(body: Body, folds: list[Fold]) -> SimpleNamespace:
-    """What is done with an element of a column; in boxes, with one of those."""
-    kernel, writer = body.kernel, body.writer(1)
-    uniform_lines, uniform = before(body, kernel)
-    lines, registers = compute(body, kernel, 1, uniform)
-    for fold in folds:
-        number = str(fold.number)
-        item, position = fold.item(writer, registers)
-        if kernel.compensated and fold.compensates:
-            lines = lines + fold.add_to_total(writer, item, f"q{number}")
-        else:
-            fold_in = folding(kernel, fold)
-            lines = lines + fold_in(writer, f"q{number}", f"z{number}", item, position)
-    b = SimpleNamespace(test=body.is_within(kernel.where))
-    b.lines = [*body.group_lines, *uniform_lines, *lines]
-    body.group_lines.clear()
-    return b

@@ -45,7 +45,7 @@ def fill(kernel: Kernel, writing: Writing) -> str:
         strips.fill_scan(kernel, body, folds, _by_fold(folds, running_lines), k)
         return "reduce_strips.cl.mako"
     _scan_columns(kernel, body, k)
-    return "reduce_columns.cl.mako"
+    return "scan_columns.cl.mako"
 
 
 def _scan_rows(kernel: Kernel, body: Body, k: Any) -> None:

@@ -24,7 +24,8 @@ from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.folds import Fold
 from clfuse.dtypes import mask_type
 from clfuse.schedule.dataflow import prefixes
-from clfuse.schedule.records import Accumulator, Kernel, Prefix, is_sequential
+from clfuse.schedule.kinds import is_sequential
+from clfuse.schedule.records import Accumulator, Kernel, Prefix
 
 
 class PrefixFold:

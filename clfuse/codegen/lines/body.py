@@ -23,6 +23,7 @@ from clfuse.dtypes import mask_type, memory_type
 from clfuse.schedule.finish.prefetching import position_chain
 from clfuse.schedule.records import (
     Carried,
+    Held,
     Index,
     Item,
     Kernel,
@@ -63,7 +64,7 @@ class Body(Addresses):
         self.steps_by_vectors = False
         """Whether that index is a multiple of the width wherever vectors are written."""
         self.carried: dict[int, Register] = {}
-        """Registers of earlier phases, at the width that is being written."""
+        """Registers of earlier phases, at the width and for the element that is being written."""
         self.turned: dict[int, str] = {}
         """Vectors of loads that were made before, by register."""
         self.streams: bool | None = None
@@ -111,10 +112,8 @@ class Body(Addresses):
                     uniform = uniform and item.position in same
                 if isinstance(item, Load) and item.other is not None:
                     uniform = uniform and item.other in same
-            elif isinstance(item, Prefix):
-                uniform = False
             else:
-                uniform = all(operand in same for operand in item.operands)
+                uniform = not isinstance(item, Prefix | Held) and same.issuperset(item.operands)
             if uniform:
                 same.add(item.var)
             (before if uniform else inside).append(item)
@@ -202,7 +201,7 @@ class Body(Addresses):
                 # Where a number becomes a vector, C gives each part of a complex number all of it,
                 # and a mask's lanes 1 in place of -1.
                 text = writer.cast(Register(text, item.dtype, uniform=True), item.dtype)
-            elif isinstance(item, Carried):
+            elif isinstance(item, Carried | Held):
                 text, register = self._carry(item, writer, name)
             else:
                 operands = [registers[operand] for operand in item.operands]
@@ -246,8 +245,8 @@ class Body(Addresses):
             self.turned[load.var] = f"({kind})({', '.join(chosen)})"
         return lines
 
-    def _carry(self, item: Carried, writer: Expressions, name: str) -> tuple[str, Register]:
-        """A row's result, rounded as if it had been stored."""
+    def _carry(self, item: Carried | Held, writer: Expressions, name: str) -> tuple[str, Register]:
+        """What an earlier phase has made, rounded as if it had been stored."""
         register = self.carried[item.source]
         text = writer.cast(register, item.dtype, register.lane_nbytes)
         if item.dtype.char == "e":

@@ -32,7 +32,7 @@ from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import HOST_NBYTES
 
 PIECES: Final = 256
-"""Pieces that a mask is counted in: more than a CPU has work-items, and work-groups enough."""
+"""Pieces that a mask is counted in on a CPU: more than it has work-items."""
 
 LEAST_PIECE: Final = 4096
 """Elements of a piece at least: about 1 us of streaming on a CPU."""
@@ -81,7 +81,7 @@ def tally_of(mask: Node) -> Tally:
         return known
     size = math.prod(mask.shape)
     flat = build.reshape(mask, (size,))
-    piece = max(LEAST_PIECE, -(-size // PIECES))
+    piece = max(LEAST_PIECE, -(-size // _pieces()))
     counts = build.counts(flat, piece)
     evaluate_nodes([counts, flat] if _is_costly(flat) else [counts])
     if flat.buffer is not None:
@@ -89,6 +89,14 @@ def tally_of(mask: Node) -> Tally:
     # It must not refer to the mask: a cycle would keep the mask's buffer.
     tally = mask.tally = Tally(piece, stored_view(counts))
     return tally
+
+
+def _pieces() -> int:
+    """Pieces that the current device counts a mask in: each keeps a work-group of a GPU busy."""
+    traits = current_device().traits
+    if traits.schedule == "cpu":
+        return PIECES
+    return max(PIECES, traits.work_items // traits.work_group)
 
 
 def _is_costly(mask: Node) -> bool:
@@ -239,6 +247,34 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     chosen = select_by_mask(node_of(transpose_view(handle, order)), convert(node_of(mask), BOOL))
     back = tuple([order.index(other) for other in range(len(order))])
     return fresh(node_of(transpose_view(fresh(chosen), back)))
+
+
+def is_of_selected(node: Node) -> bool:
+    """Whether a node is an expression of what masks select, and of numbers: when it is folded,
+    nothing has to be packed (`schedule.rewrite.masked_folds`)."""
+    size = math.prod(node.shape)
+    seen = {node}
+    stack = [node]
+    selects = False
+    while stack:
+        below = stack.pop()
+        kind = below.op.kind
+        if below.buffer is not None or len(seen) > MOST_STEPS:
+            return False
+        if kind is Kind.COMPACT:
+            selects = True
+            continue
+        whole = (0, contiguous_strides(below.shape))
+        if kind is not Kind.MAP and not (kind is Kind.VIEW and below.param == whole):
+            return False
+        new = [
+            each for each in below.inputs if each not in seen and math.prod(each.shape) == size
+        ]
+        if any(math.prod(each.shape) not in (1, size) for each in below.inputs):
+            return False
+        seen.update(new)
+        stack += new
+    return selects
 
 
 def spread_sum(node: Node) -> Node:

@@ -26,7 +26,7 @@ from clfuse.dispatch.host_call import native
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.engine.evaluate import evaluate_nodes
-from clfuse.functions.indexing.masks import spread_sum
+from clfuse.functions.indexing.masks import is_of_selected
 from clfuse.ir import build, trace
 from clfuse.ir.nodes import Node
 from clfuse.numpy_releases import MEAN_OF_NOTHING
@@ -204,7 +204,7 @@ def _mean(
     if count.least == 0:
         warnings.warn(of_nothing, RuntimeWarning, user_stacklevel())
     node = node_of(handle)
-    is_selection = len(axes) == len(handle._shape) and spread_sum(node) is not node
+    is_selection = len(axes) == len(handle._shape) and is_of_selected(node)
     if (
         count.mask is True
         and not is_selection

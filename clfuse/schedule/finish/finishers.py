@@ -28,6 +28,7 @@ from clfuse.schedule.shape.geometry import finish_map
 from clfuse.schedule.shape.unroll2 import pair_vectors
 from clfuse.target.traits import DeviceTraits
 
+from .holding import hold
 from .ordering import in_rounds
 from .prefetching import ask_ahead
 
@@ -45,7 +46,7 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> lis
 
 def _finish_reduction(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
     made = finish_reduction(kernel, traits, values, _registers_after(kernel))
-    return _packed(made, traits, values)
+    return _packed([hold(each) for each in made], traits, values)
 
 
 def _finish_scan(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:

@@ -25,10 +25,11 @@ from clfuse.schedule.dataflow import (
     prefixes,
     renumber_registers,
 )
+from clfuse.schedule.kinds import is_sequential
 from clfuse.schedule.lower.breakpoints import Box
 from clfuse.schedule.lower.iterations import outside
 from clfuse.schedule.lower.lowering import Lowering
-from clfuse.schedule.records import Access, Item, Kernel, Load, Step, Store, is_sequential
+from clfuse.schedule.records import Access, Item, Kernel, Load, Step, Store
 from clfuse.schedule.shape.geometry import permute_map
 
 from .boxes import (

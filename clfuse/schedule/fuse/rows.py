@@ -210,25 +210,37 @@ class Rows:
 
     def _drop_results(self, number: int, base: Kernel) -> None:
         """Row results that only the phases read, and no array holds, need no memory."""
-        graph, placement = self.lowering.graph, self.lowering.placement
+        placement = self.lowering.placement
         loaded = {value for value, _ in reads_of(base)}
         dropped = set()
         for phase in base.phases:
             results = []
             for store in phase.results:
-                held = any(
-                    graph.requested[node] or (graph.live[node] and placement.stored[node])
-                    for node in self.nodes_of[store.value]
-                )
-                read_elsewhere = any(
-                    self.base_of.get(reader) != number for reader in self.readers[store.value]
-                )
-                if held or read_elsewhere or store.value in loaded:
+                if self._is_read_elsewhere(store.value, number) or store.value in loaded:
                     results.append(store)
                 else:
                     dropped.update(self.nodes_of[store.value])
             phase.results = results
         placement.cuts = [cut for cut in placement.cuts if cut.node not in dropped]
+        base.inner = frozenset(
+            [
+                store.value
+                for phase in base.phases
+                for store in phase.stores
+                if not self._is_read_elsewhere(store.value, number)
+            ]
+        )
+
+    def _is_read_elsewhere(self, value: int, number: int) -> bool:
+        """Whether anyone but the phases of launch `number` wants a value."""
+        graph, placement = self.lowering.graph, self.lowering.placement
+        held = any(
+            graph.requested[node] or (graph.live[node] and placement.stored[node])
+            for node in self.nodes_of[value]
+        )
+        return held or any(
+            self.base_of.get(reader) != number for reader in self.readers[value]
+        )
 
 
 class _Phase:

@@ -13,11 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from clfuse.dtypes import register_nbytes
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule.kinds import REDUCE
 from clfuse.schedule.records import Access, Accumulator, Item, Kernel, Launch, Load, Step
 from clfuse.schedule.shape import geometry as g
+from clfuse.schedule.shape.groups import count_groups, is_sum, lay_groups
 from clfuse.schedule.shape.strips import lay_strips, widened
 from clfuse.schedule.shape.unroll2 import waits_long
 from clfuse.target.traits import DeviceTraits
@@ -116,9 +116,7 @@ def _lay(kernel: Kernel, traits: DeviceTraits, *, splits: bool) -> tuple[int, in
     kept = _kept(kernel)
     rows, length = math.prod(kernel.extents[:kept]), math.prod(kernel.extents[kept:])
     if traits.schedule == "gpu":
-        kernel.width = 1
-        kernel.work_group = _group_that_fits(kernel, traits)
-        return rows, length, g.pieces_of(kernel, traits, rows, length) if splits else 1
+        return lay_groups(kernel, traits, splits=splits)
     kernel.width = g.width_for(kernel, traits, kernel.extents[kernel.vector])
     if kernel.vector < kept:
         units, pieces = lay_strips(kernel, traits, length, splits=splits)
@@ -130,11 +128,12 @@ def _lay(kernel: Kernel, traits: DeviceTraits, *, splits: bool) -> tuple[int, in
 
 def _whole(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
     """Fix the rest for a kernel that is not split."""
-    g.count_items(kernel, traits, groups, length)
+    _count_items(kernel, traits, groups, length)
     for phase in kernel.phases:
         phase.schedule, phase.vector, phase.width = traits.schedule, kernel.vector, kernel.width
         phase.wide_index, phase.work_group = kernel.wide_index, kernel.work_group
         phase.strips, phase.held = kernel.strips, kernel.held
+        phase.fold_items = kernel.fold_items
         phase.compensated = g.is_long(phase, length, passes=len(kernel.passes))
         phase.streams = _streams(phase, kernel, traits)
 
@@ -158,19 +157,12 @@ def _unroll(phase: Kernel) -> int:
     return 2 if steps <= 20 or waits_long(phase) else 1
 
 
-def _group_that_fits(kernel: Kernel, traits: DeviceTraits) -> int:
-    """Work-items of a group whose trees fit into local memory together."""
-    each = sum(
-        register_nbytes(accumulator.dtype)
-        * (4 if accumulator.dtype.kind == "b" else 2 if _is_sum(accumulator) else 1)
-        + (8 if accumulator.position is not None else 0)
-        for phase in kernel.passes
-        for accumulator in phase.accumulators
-    )
-    group = traits.work_group
-    while group > 1 and group * each > traits.local_nbytes:
-        group //= 2
-    return group
+def _count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:
+    """Fix the work-items of a kernel whose pieces are fixed."""
+    if traits.schedule == "gpu":
+        kernel.work_items = min(max(count_groups(kernel), 1), g.MOST_GROUPS) * kernel.work_group
+    else:
+        g.count_items(kernel, traits, groups, length)
 
 
 def _stages_of_rows(
@@ -189,11 +181,13 @@ def _stages_of_rows(
     length = math.prod(kernel.extents[kept:])
     strides = contiguous_strides((*kernel.extents[:kept], pieces))
     folding = _second(kernel, pieces, rows * pieces, strides, values, registers)
-    g.count_items(kernel, traits, groups, length)
+    _count_items(kernel, traits, groups, length)
     kernel.streams = _streams(kernel, kernel, traits)
     kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
     folding.vector = kept
-    g.count_items(folding, traits, rows, pieces)
+    if traits.schedule == "gpu":
+        lay_groups(folding, traits, splits=False)
+    _count_items(folding, traits, rows, pieces)
     folding.compensated = _adds_up(folding)
     return [kernel, folding]
 
@@ -201,12 +195,7 @@ def _stages_of_rows(
 def _adds_up(folding: Kernel) -> bool:
     """Whether partial sums are added, each of which has a large part of the result: every addition
     rounds as much as the whole sum may lose, so all of them are compensated."""
-    return any(map(_is_sum, folding.accumulators))
-
-
-def _is_sum(accumulator: Accumulator) -> bool:
-    """Whether it may keep the errors of its additions."""
-    return accumulator.name == "add" and accumulator.dtype.kind in "fc"
+    return any(map(is_sum, folding.accumulators))
 
 
 def _cut(kernel: Kernel, split: int) -> int:
@@ -311,7 +300,7 @@ def _stages_of_columns(
         kernel, pieces, count, (*strides, 1, columns), values, registers, (*outer, columns)
     )
     kernel.partials = (pitch, 0)
-    g.count_items(kernel, traits, groups, length)
+    _count_items(kernel, traits, groups, length)
     kernel.streams = _streams(kernel, kernel, traits)
     kernel.compensated = g.is_long(kernel, length // kernel.extents[kernel.chunk] * piece)
     launches = [kernel]
@@ -322,13 +311,8 @@ def _stages_of_columns(
         groups, length, _ = _lay(rest, traits, splits=False)
         _whole(rest, traits, groups, length)
         launches.append(rest)
-    if traits.schedule == "gpu":
-        folding.vector = kept
-        g.count_items(folding, traits, math.prod(outer) * columns, pieces)
-        folding.compensated = _adds_up(folding)
-    else:
-        folding.vector = kept - 1
-        groups, length, _ = _lay(folding, traits, splits=False)
-        _whole(folding, traits, groups, length)
-        folding.compensated = _adds_up(folding)
+    folding.vector = kept - 1
+    groups, length, _ = _lay(folding, traits, splits=False)
+    _whole(folding, traits, groups, length)
+    folding.compensated = _adds_up(folding)
     return [*launches, folding]

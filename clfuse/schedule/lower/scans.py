@@ -7,7 +7,7 @@ Rows enough for every work-item are scanned in one pass. Producers are computed 
 where that moves more, the first stores them where the second writes its results.
 
 Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. The scans
-that `records.is_sequential` names keep NumPy's order: every row is one walk.
+that `kinds.is_sequential` names keep NumPy's order: every row is one walk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 from clfuse.schedule import cost
 from clfuse.schedule.dataflow import needed_items, prefixes
-from clfuse.schedule.kinds import REDUCE
+from clfuse.schedule.kinds import REDUCE, is_sequential
 from clfuse.schedule.records import (
     Access,
     Accumulator,
@@ -27,7 +27,6 @@ from clfuse.schedule.records import (
     Load,
     Prefix,
     Store,
-    is_sequential,
 )
 from clfuse.schedule.shape import geometry as g
 from clfuse.schedule.shape.strips import lay_strips

@@ -23,7 +23,8 @@ from clfuse.ir.layout import Side, contiguous_strides, delinearize
 from clfuse.ir.nodes import TRANSFORM, Kind
 from clfuse.schedule import cost
 from clfuse.schedule.graph import Graph
-from clfuse.schedule.records import Cut, is_sequential
+from clfuse.schedule.kinds import is_sequential
+from clfuse.schedule.records import Cut
 from clfuse.schedule.rewrite.forwarding import just_written
 from clfuse.schedule.rewrite.joint_writes import JointWrites
 from clfuse.schedule.rounds import most_steps

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -77,7 +77,9 @@ class Rebuilding:
         sources: dict[int, Source],
         plans: dict[int, StretchPlan],
         instead: dict[int, int],
+        pending: Collection[int] = (),
     ) -> None:
+        """`pending` are held values that nothing asks for: they are computed when it does."""
         self.graph = graph
         self.sources = sources
         self.plans = plans
@@ -86,7 +88,7 @@ class Rebuilding:
         self.result.buffer_live = graph.buffer_live
         self.moved: list[int] = [-1] * len(graph)
         self._numbers: dict[Any, int] = {}
-        gone = set(instead)
+        gone = {*instead, *pending}
         for plan in plans.values():
             gone.update(plan.stretch.updates[:-1])
         for node in range(len(graph)):

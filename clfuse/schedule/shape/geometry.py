@@ -19,7 +19,18 @@ from clfuse.dtypes import register_nbytes
 from clfuse.ir.nodes import Op
 from clfuse.ir.scalar_functions import Function
 from clfuse.schedule import cost
-from clfuse.schedule.records import Access, Carried, Index, Item, Kernel, Load, Scalar, Step, Store
+from clfuse.schedule.records import (
+    Access,
+    Carried,
+    Held,
+    Index,
+    Item,
+    Kernel,
+    Load,
+    Scalar,
+    Step,
+    Store,
+)
 from clfuse.target.traits import DeviceTraits
 
 from . import tiles
@@ -65,7 +76,7 @@ OVERSHOOT_OF_ITEM: Final = 128
 _PLACED: Final = (Load, Index)
 """Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
 
-_LOADED: Final = (Load, Carried)
+_LOADED: Final = (Load, Carried, Held)
 
 
 def begin(kernel: Kernel, traits: DeviceTraits) -> Kernel:
@@ -480,6 +491,8 @@ def orient_reduction(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         )
     kept = len(kernel.extents) - kernel.reduced
     lanes = max(1, traits.vector_bytes // max(1, lane_nbytes(kernel) or 64))
+    if traits.schedule == "gpu":
+        lanes = 1  # few columns are side by side in a group with the rows that follow
     along = len(kernel.extents) - 1
     if kept:
         candidates = [*range(kept), *range(kept, len(kernel.extents))]
@@ -572,10 +585,10 @@ def is_long(kernel: Kernel, length: int, *, passes: int = 1) -> bool:
         return False
     across_results = kernel.vector < len(kernel.extents) - kernel.reduced
     lanes = 1 if across_results else kernel.width * kernel.unroll
-    if kernel.schedule == "gpu" and not across_results:
-        lanes = max(kernel.work_group, 1)
-    along_lanes = kernel.schedule == "cpu" and lanes > 1
-    if along_lanes and passes > 1:
+    if kernel.schedule == "gpu":
+        lanes = max(kernel.fold_items or (1 if across_results else kernel.work_group), 1)
+    along_lanes = lanes > 1 and not (kernel.schedule == "gpu" and across_results)
+    if kernel.schedule == "cpu" and along_lanes and passes > 1:
         along_lanes = math.prod(kernel.extents[: -kernel.reduced]) < MANY_ROWS
     return length // lanes > (SHORT_SUM if along_lanes else LONG_SUM)
 

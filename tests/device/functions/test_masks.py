@@ -233,6 +233,72 @@ def test_a_sum_of_what_a_mask_selects_packs_nothing(xp: ModuleType, native: None
     assert [kernel.kind for kernel in xp.explain(packed).kernels].count("compact") == 1
 
 
+FOLDS: dict[str, Callable[[Any], Any]] = {
+    "min": lambda chosen: chosen.min(),
+    "max": lambda chosen: chosen.max(),
+    "prod": lambda chosen: (chosen / 8).prod(),
+    "any": lambda chosen: (chosen > 0.25).any(),
+    "all": lambda chosen: (chosen > 0.25).all(),
+    "count": lambda chosen: (chosen > 0.25).sum(),
+    "mean of an expression": lambda chosen: (chosen * 2 + 1).mean(),
+    "squares": lambda chosen: (chosen * chosen).sum(),
+    "fmax": lambda chosen: np.fmax.reduce(chosen),
+    "from the largest": lambda chosen: (chosen - chosen.max()).sum(),
+}
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_folds_of_what_a_mask_selects_are_numpys(xp: ModuleType, fold: str) -> None:
+    """What lies outside of the mask reaches no result: NaN, infinities, the ends of integers."""
+    for mask in ("last", "half"):
+        chosen = MASKS[mask]
+        for dtype in ("float64", "float16", "int16"):
+            values = ordinary(9, LONG, dtype, "unit" if dtype[0] == "f" else "small")
+            if values.dtype.kind == "f":
+                outside = np.array([np.nan, np.inf, -np.inf], values.dtype)
+                values[~chosen] = outside[np.arange(LONG) % 3][~chosen]
+            a, m = xp.asarray(values), xp.asarray(chosen)
+            with np.errstate(all="ignore"):
+                expected = FOLDS[fold](values[chosen])
+                result = FOLDS[fold](a[m])
+                if xp is not np:
+                    xp.evaluate(result)
+            assert result.dtype == expected.dtype
+            rtol = 2e-2 if expected.dtype == np.float16 else 1e-11
+            np.testing.assert_allclose(host(result), expected, rtol=rtol, err_msg=f"{mask} {dtype}")
+
+
+@pytest.mark.parametrize("name", ["min", "max", "argmin"])
+def test_a_selection_of_nothing_has_no_least_element(xp: ModuleType, name: str) -> None:
+    a = xp.asarray(ordinary(5, LONG, "float64"))
+    with pytest.raises(ValueError, match=r"zero-size array to reduction|of an empty sequence"):
+        getattr(a[a > 1e300], name)()
+    assert (a[a > 1e300].sum(), a[a > 1e300].prod()) == (0, 1)
+
+
+@pytest.mark.clfuse_only
+def test_a_selection_is_folded_where_it_lies(xp: ModuleType, native: None) -> None:
+    a = xp.asarray(ordinary(5, 20 * LONG, "float64", "unit"))
+
+    def several() -> tuple[Any, ...]:
+        chosen = a[a > 0.5]
+        return chosen.min(), chosen.max(), (chosen * 2).sum(), (chosen > 0.75).any()
+
+    kinds = [kernel.kind for kernel in xp.explain(*several()).kernels]
+    assert set(kinds) == {"reduce"}
+    low, *others = several()
+    chosen = a[a > 0.5]
+    kinds = [kernel.kind for kernel in xp.explain(low, *others, chosen).kernels]
+    assert kinds.count("compact") == 1
+
+    def total() -> bytes:
+        result = (a[a > 0.5] * 3).sum()
+        xp.evaluate(result)
+        return host(result).tobytes()
+
+    assert len({total() for _ in range(5)}) == 1  # the same on every run
+
+
 @pytest.mark.clfuse_only
 def test_means_over_equal_counts_need_no_kernel_of_their_own(xp: ModuleType) -> None:
     """Two selections may happen to be of one length: their divisors are one constant."""

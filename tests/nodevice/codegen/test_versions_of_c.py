@@ -18,7 +18,7 @@ from clfuse.codegen.sorting import render_sort
 from clfuse.codegen.templates import head, library
 from clfuse.ir import build
 from clfuse.ops.row import Ufunc
-from clfuse.ops.table import FAULTY_BUILTINS, UFUNCS
+from clfuse.ops.table import FAULTY_BUILTINS, SELECTED, UFUNCS
 from clfuse.schedule.records import Kernel, LibraryCall, SortPass
 from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.nodevice.schedule.test_sorting import places_of, sorted_
@@ -66,7 +66,7 @@ def rows_of(name: str, width: int, traits: DeviceTraits) -> str:
         texts = []
         for place, dtype in enumerate(dtypes):
             kind, letter = writer.type_of(dtype), "p"
-            if row.name == "where" and place == 0:
+            if place == 0 and (row.name == "where" or row.name in SELECTED):
                 lanes = 4 if dtype == BOOL else lanes_like(dtype)
                 kind, letter = writer.type_of(BOOL, lanes), "m"
             texts.append(f"{letter}{place}_{dtype}")

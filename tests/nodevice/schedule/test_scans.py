@@ -7,7 +7,7 @@ import pytest
 
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
-from clfuse.schedule.records import is_sequential
+from clfuse.schedule.kinds import is_sequential
 from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.support.recording import (
     FLOAT64,

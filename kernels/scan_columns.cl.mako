@@ -1,4 +1,4 @@
-## Reductions and scans along columns on a GPU: neighbouring work-items have neighbouring columns.
+## Scans along columns on a GPU: neighbouring work-items have neighbouring columns.
 ##
 ##    a work-item takes a column, or a piece of one, and walks down its rows; with several bodies, each
 ##    in boxes of its own, an element has one of them
