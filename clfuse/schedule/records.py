@@ -64,7 +64,7 @@ class Load:
     (zero without one, for unused lanes). Vectors are asked for `ahead` of their loop: (dimension,
     how many indices of it), those that go `past` the caches once a line; gathers, whose positions
     are computed for that, up to the end of the dimension. Blocks of a kernel load a `turned` one
-    along the rows.
+    along the rows; one with a `local_tile` has it from there.
     """
 
     var: int
@@ -134,13 +134,14 @@ class Accumulator:
 
 @frozen
 class Store:
-    """Register `var`, cast to `dtype`, to value `value` in global memory."""
+    """Register `var`, cast to `dtype`, to value `value` in global memory (`turned`: by a tile)."""
 
     var: int
     var_dtype: np.dtype
     value: int
     dtype: np.dtype
     access: Access
+    turned: bool = False
 
 
 @frozen
@@ -231,7 +232,8 @@ class Kernel:
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
-    `turned` are a vector of each column then.
+    `turned` are a vector of each column then. On a GPU what is `turned` goes through local memory,
+    a `local_tile` (rows, columns) at a time or two `mirrored` ones (`schedule.shape.local_tiles`).
 
     A kernel with `where` does what its body says in those boxes (first index and end of every
     dimension) alone; `then` are its sisters for the others, in the same pass. Folds of a reduction
@@ -258,6 +260,8 @@ class Kernel:
     chunk_length: int = 0
     tile_rows: int = 0
     block: int = 0
+    local_tile: tuple[int, int] = (0, 0)
+    mirrored: bool = False
     partials: tuple[int, int] = (0, 0)
     wide_index: bool = False
     schedule: str = "cpu"
