@@ -471,11 +471,11 @@ class LibraryCall:
 
 @dataclass(slots=True)
 class SortPass:
-    """One stage of a radix sort: ``encode``, ``count``, ``scan``, ``scatter`` or ``decode``.
+    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``.
 
     `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
     `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
-    ``bits``. `call` is the library call that the passes together make.
+    ``bits``. `call` is what all passes make. Tiles have `each` keys a work-item; 0: no tiles.
     """
 
     stage: str
@@ -489,6 +489,7 @@ class SortPass:
     payload: str
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    each: int = 0
 
 
 MUTATIONS: Final = frozenset(
