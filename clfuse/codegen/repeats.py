@@ -126,7 +126,8 @@ def _form_of_map(
         number = values.setdefault(root(store.value), len(values))
         place = scratch.get(store.value)
         form.append(
-            (registers[store.var], store.var_dtype, number, store.dtype, store.access, place)
+            (registers[store.var], store.var_dtype, number, store.dtype, store.access, store.turned,
+             place)
         )
     return form
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from clfuse.ir.layout import contiguous_strides
+from clfuse.schedule.lower import sorting
 from clfuse.schedule.lower.sorting import sort_axis
 from clfuse.schedule.records import SortPass
 from clfuse.target.traits import DeviceTraits
@@ -23,6 +24,9 @@ GROUP: Final = 64
 
 SCAN_GROUP: Final = 256
 """Work-items that scan the counters of a row together."""
+
+COPIES: Final = 4
+"""Counters of a digit in local memory: neighbours with equal keys wait less for each other."""
 
 GROUPS: Final = 1024
 """Groups of the stages that go over all elements, at most."""
@@ -62,6 +66,8 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
         decode=[],
         head="".join(templates.head(Preamble(), False)),
     )
+    if step.each and stage not in ("encode", "decode"):
+        return _tiled(step, arguments, k, key, carried)
     group = GROUP if traits.max_work_group >= GROUP and not k.in_pieces else 1
     items = step.rows * step.n
     if stage in ("encode", "decode"):
@@ -95,6 +101,48 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
     source = templates.render("radix_sort.cl.mako", {"k": k})
     bindings = tuple(arguments.bindings)
     return Rendered(k.name, source, bindings, arguments.dtypes, (groups * group,), (group,))
+
+
+def _tiled(
+    step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype, carried: np.dtype
+) -> Rendered:
+    """A stage between where work-groups sort tiles."""
+    k.group, k.each, k.tile = sorting.GROUP, step.each, step.each * sorting.GROUP
+    k.segment, k.copies = sorting.SEGMENT, COPIES
+    counters = INTEGERS[4]
+    segments = -(-step.chunks // k.segment)
+    groups = step.rows * step.chunks
+    if step.stage == "sums":
+        arguments.integer("chunks", step.chunks)
+        k.table, k.totals = (
+            arguments.buffer(value, counters, written=True) for value in step.writes
+        )
+        groups = step.rows * segments
+    elif step.stage == "scan":
+        arguments.integer("parts", segments if segments > 1 else step.chunks)
+        k.table = arguments.buffer(step.writes[0], counters, written=True)
+        groups = step.rows
+    else:
+        for name, number in (("chunks", step.chunks), ("length", step.length)):
+            arguments.integer(name, number)
+        arguments.integer("shift", step.shift)
+        k.keys = arguments.buffer(step.reads[0], key)
+        if step.stage == "count":
+            k.table = arguments.buffer(step.writes[0], counters, written=True)
+        else:
+            before = step.reads[len(step.writes) :]
+            k.table = arguments.buffer(before[0], counters, written=True)
+            k.totals = arguments.buffer(before[1], counters) if segments > 1 else ""
+            k.sorted_keys = arguments.buffer(step.writes[0], key, written=True)
+            if step.payload:
+                k.carried = arguments.buffer(step.reads[1], carried)
+                k.sorted_carried = arguments.buffer(step.writes[1], carried, written=True)
+    k.signature = arguments.signature
+    source = templates.render("radix_tiles.cl.mako", {"k": k})
+    size = (groups * k.group,)
+    return Rendered(
+        k.name, source, tuple(arguments.bindings), arguments.dtypes, size, (k.group,)
+    )
 
 
 def _elementwise(

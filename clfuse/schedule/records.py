@@ -64,7 +64,7 @@ class Load:
     (zero without one, for unused lanes). Vectors are asked for `ahead` of their loop: (dimension,
     how many indices of it), those that go `past` the caches once a line; gathers, whose positions
     are computed for that, up to the end of the dimension. Blocks of a kernel load a `turned` one
-    along the rows.
+    along the rows; one with a `local_tile` has it from there.
     """
 
     var: int
@@ -143,13 +143,14 @@ class Accumulator:
 
 @frozen
 class Store:
-    """Register `var`, cast to `dtype`, to value `value` in global memory."""
+    """Register `var`, cast to `dtype`, to value `value` in global memory (`turned`: by a tile)."""
 
     var: int
     var_dtype: np.dtype
     value: int
     dtype: np.dtype
     access: Access
+    turned: bool = False
 
 
 @frozen
@@ -232,7 +233,8 @@ class Kernel:
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
-    `turned` are a vector of each column then.
+    `turned` are a vector of each column then. On a GPU what is `turned` goes through local memory,
+    a `local_tile` (rows, columns) at a time or two `mirrored` ones (`schedule.shape.local_tiles`).
 
     A kernel with `where` does what its body says in those boxes (first index and end of every
     dimension) alone; `then` are its sisters for the others, in the same pass. Folds of a reduction
@@ -259,6 +261,8 @@ class Kernel:
     chunk_length: int = 0
     tile_rows: int = 0
     block: int = 0
+    local_tile: tuple[int, int] = (0, 0)
+    mirrored: bool = False
     partials: tuple[int, int] = (0, 0)
     wide_index: bool = False
     schedule: str = "cpu"
@@ -472,11 +476,11 @@ class LibraryCall:
 
 @dataclass(slots=True)
 class SortPass:
-    """One stage of a radix sort: ``encode``, ``count``, ``scan``, ``scatter`` or ``decode``.
+    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``.
 
     `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
     `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
-    ``bits``. `call` is the library call that the passes together make.
+    ``bits``. `call` is what all passes make. Tiles have `each` keys a work-item; 0: no tiles.
     """
 
     stage: str
@@ -490,6 +494,7 @@ class SortPass:
     payload: str
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    each: int = 0
 
 
 MUTATIONS: Final = frozenset(

@@ -43,6 +43,8 @@ BARS_THERE: Final[dict[tuple[str, str], Bar]] = {
     # Counters of digits in an array that is indexed by the digit, in radix_count and radix_scatter.
     ("sort", "sm_70"): Bar(stack_nbytes=64),
     ("sort", "sm_90"): Bar(stack_nbytes=64),
+    # A tile of a sort: sixteen keys of a work-item and where they go; of 128 registers.
+    ("sort", "gfx1100"): Bar(spilled_nbytes=124, stack_nbytes=4),
     # A thread runs 32 work-items there, with 64 words of each in its registers: too few for a block
     # of a product, and for 20 steps of Mandelbrot in double precision.
     ("matmul", "pvc"): Bar(stack_nbytes=256),

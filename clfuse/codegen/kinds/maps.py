@@ -13,11 +13,14 @@ from clfuse.codegen.lines.transposed_blocks import write_block
 from clfuse.codegen.lines.unroll2 import pair
 from clfuse.schedule.records import Kernel, Load
 
+from . import map_tiles
 from .writing import Writing
 
 
 def fill(kernel: Kernel, writing: Writing) -> str:
-    """Fill the context of the template."""
+    """Fill the context of the kernel's template."""
+    if any(kernel.local_tile):
+        return map_tiles.fill(kernel, writing)
     body, k = writing.body(kernel), writing.context
     arguments = writing.arguments
     body.steps_by_vectors = kernel.schedule == "gpu"

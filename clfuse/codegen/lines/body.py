@@ -22,6 +22,7 @@ from clfuse.codegen.arguments import Arguments
 from clfuse.dtypes import mask_type, memory_type
 from clfuse.schedule.finish.prefetching import position_chain
 from clfuse.schedule.records import (
+    Access,
     Carried,
     Held,
     Index,
@@ -67,6 +68,8 @@ class Body(Addresses):
         """Registers of earlier phases, at the width and for the element that is being written."""
         self.turned: dict[int, str] = {}
         """Vectors of loads that were made before, by register."""
+        self.spilled: dict[tuple[int, Access], str] = {}
+        """Where turned stores leave an element, by value and access."""
         self.streams: bool | None = None
         """Whether streamed stores go past the caches, where that is known; None has each ask."""
         self.scan: Callable[..., tuple[list[str], Register]] | None = None
@@ -423,6 +426,8 @@ class Body(Addresses):
         writer = self.writer(width)
         text = self.memory_text(writer, register, store.dtype)
         place = self.place(store.access)
+        if store.turned:
+            return [f"{self.spilled[store.value, store.access]} = {text};"]
         if width == 1:
             return [f"{pointer}[{place}] = {text};"]
         stride = self.lane_stride(store.access)

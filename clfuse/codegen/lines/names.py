@@ -96,7 +96,7 @@ FAMILIES: Final[dict[str, str]] = {
     "upto": "how many lanes up to there are selected",
     "before": "how many lanes before there are selected",
     "found": "positions of halves that were found",
-    "tile": "scratch of tiles",
+    "tile": "scratch of tiles, tiles in local memory",
     "pitch": "arguments: strides of scratch",
     "part": "kernels that were joined",
 }

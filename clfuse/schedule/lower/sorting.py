@@ -5,6 +5,10 @@ of equal digits, so it is stable. The elements become keys first: unsigned integ
 of the elements, all NaN equal and last. ``argsort`` lets the elements' places travel with the keys,
 and a stable sort of floats the elements, because 0.0 and -0.0 have one key there.
 
+On a GPU a work-group takes a piece of a row and digits of eight bits, and brings a tile after the
+other in their order in local memory, so that equal digits go to memory side by side
+(`kernels/radix_tiles.cl.mako`); of short rows a work-item takes a piece, and digits of four bits.
+
 On a CPU every core has one piece of a row and digits of eight bits. NumPy keeps the sorts that it
 does with vector instructions or by digits itself; its stable sorts and its ``argsort`` of wider
 types take 8 to 18 times as long (2 million random elements, two cores of an EPYC, PoCL).
@@ -17,14 +21,33 @@ from typing import Final
 
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule.records import LibraryCall, SortPass
-from clfuse.schedule.shape.geometry import index_limit
+from clfuse.schedule.shape.geometry import index_limit, round_up
 from clfuse.target.traits import LEAST_SORTED, DeviceTraits
 
 from .emission import ValueTable
 
-DIGIT_BITS: Final = {"gpu": 4, "cpu": 8}
-"""Sixteen counters a work-item are few enough to be kept in registers and caches of a GPU; as many
-streams as 256 counters are what a core of a CPU writes without losing time (2048: half as fast)."""
+DIGIT_BITS: Final = 8
+SHORT_DIGIT_BITS: Final = 4
+"""As many streams as 256 counters are what a core of a CPU writes without losing time (2048: half
+as fast); a group of a GPU has a work-item for each. Of short rows a work-item of a GPU has counters
+alone: sixteen are few enough to be kept in registers and caches."""
+
+GROUP: Final = 256
+"""Work-items that sort a tile: one for each counter."""
+
+KEYS: Final = (16, 8, 4)
+"""Keys of such a work-item, the first of these whose tile finds room: the more, the longer are the
+runs of equal digits."""
+
+LEAST_TILED: Final = 2048
+"""Keys of a row from which on tiles are worth it: below, there are nearly as many counters."""
+
+GROUPS_PER_UNIT: Final = 16
+"""Pieces for each multiprocessor, some three times what it works on at once: none waits long for
+the last one."""
+
+SEGMENT: Final = 32
+"""Pieces whose counters one work-group goes over."""
 
 LEAST_CHUNK: Final = 32
 """Keys of a work-item at least: two for each of its counters."""
@@ -85,7 +108,7 @@ def _fits_32_bits(call: LibraryCall, traits: DeviceTraits) -> bool:
     rows, n, chunks = _divided(call, traits)
     steps = zip(operand.shape, operand.strides, strict=True)
     reach = abs(operand.offset) + sum([abs(step) * (extent - 1) for extent, step in steps])
-    counters = rows * chunks << DIGIT_BITS[traits.schedule]
+    counters = rows * chunks << _digit_bits(call, traits)
     return max(rows * n, reach, counters) < index_limit(traits)
 
 
@@ -94,9 +117,34 @@ def _divided(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int]:
     (operand,) = call.operands
     n = operand.shape[sort_axis(call)]
     rows = math.prod(operand.shape) // n
+    if each := keys_of_item(call, traits):
+        tiles = -(-n // (each * GROUP))
+        pieces = min(tiles, max(1, GROUPS_PER_UNIT * traits.compute_units // rows))
+        return rows, n, -(-tiles // -(-tiles // pieces))
     if traits.schedule == "gpu":
         return rows, n, min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
     return rows, n, min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
+
+
+def keys_of_item(call: LibraryCall, traits: DeviceTraits) -> int:
+    """How many keys of a tile a work-item has; 0 where there are no tiles."""
+    (operand,) = call.operands
+    if traits.schedule != "gpu" or traits.max_work_group < GROUP:
+        return 0
+    if operand.shape[sort_axis(call)] < LEAST_TILED:
+        return 0
+    key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
+    for each in KEYS:
+        # Keys and their order, sixteen counters a work-item, and three numbers a digit.
+        nbytes = GROUP * ((each + 1) * (key_nbytes + 2) + 36 + 12)
+        if nbytes <= traits.local_nbytes:
+            return each
+    return 0
+
+
+def _digit_bits(call: LibraryCall, traits: DeviceTraits) -> int:
+    is_short = traits.schedule == "gpu" and not keys_of_item(call, traits)
+    return SHORT_DIGIT_BITS if is_short else DIGIT_BITS
 
 
 def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
@@ -105,11 +153,14 @@ def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> 
     Two arrays of keys take turns.
     """
     assert is_sortable(call)
-    digit_bits = DIGIT_BITS[traits.schedule]
+    digit_bits = _digit_bits(call, traits)
+    each = keys_of_item(call, traits)
     (operand,) = call.operands
     rows, n, chunks = _divided(call, traits)
     count = rows * n
     length = -(-n // chunks)
+    if each:
+        length = round_up(length, each * GROUP)
     nbits = 1 if operand.dtype.kind == "b" else 8 * operand.dtype.itemsize
     payload = _payload(call)
     key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
@@ -117,11 +168,14 @@ def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> 
     keys = [values.new(count * key_nbytes) for _ in range(2)]
     carried = [values.new(count * carried_nbytes) for _ in range(2)] if payload else []
     table = values.new(rows * chunks * 4 << digit_bits)
+    totals = []
+    if each and chunks > SEGMENT:
+        totals.append(values.new(rows * -(-chunks // SEGMENT) * 4 << digit_bits))
 
     def made(stage: str, reads: list[int], writes: list[int], shift: int = 0) -> SortPass:
         return SortPass(
             stage, call, rows, n, chunks, length, digit_bits, shift, payload,
-            tuple(reads), tuple(writes),
+            tuple(reads), tuple(writes), each,
         )  # fmt: skip
 
     passes = [made("encode", [operand.value], [keys[0], *carried[:1]])]
@@ -129,8 +183,11 @@ def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> 
     for shift in range(0, nbits, digit_bits):
         here, there = ([side[turn] for side in (keys, carried) if side] for turn in (now, 1 - now))
         passes.append(made("count", [keys[now]], [table], shift))
-        passes.append(made("scan", [table], [table]))
-        passes.append(made("scatter", [*here, table], there, shift))
+        if totals:
+            passes.append(made("sums", [table], [table, *totals]))
+        scanned = totals or [table]
+        passes.append(made("scan", scanned, scanned))
+        passes.append(made("scatter", [*here, table, *totals], there, shift))
         now = 1 - now
     last = carried[now] if payload else keys[now]
     passes.append(made("decode", [last], [call.target]))

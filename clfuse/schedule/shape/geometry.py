@@ -33,7 +33,7 @@ from clfuse.schedule.records import (
 )
 from clfuse.target.traits import DeviceTraits
 
-from . import tiles
+from . import local_tiles, tiles
 from .positions import counted
 
 MAX_LANES: Final = 16
@@ -392,7 +392,10 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
         )
     dims = range(len(kernel.extents))
     best = max(dims, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
-    beside = tiles.beside(kernel, best, traits)
+    if traits.schedule == "gpu":
+        beside = local_tiles.beside(kernel, best)
+    else:
+        beside = tiles.beside(kernel, best, traits)
     if beside is not None:
         kernel = last(kernel, beside)
         best -= beside < best
@@ -403,12 +406,17 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     kernel.width = width_for(kernel, traits, extent)
     total = math.prod(kernel.extents)
     if traits.schedule == "gpu":
-        if kernel.seams(rank - 1):  # a work-item an element: no vector lies across a seam
+        if beside is not None:
+            local_tiles.lay(kernel, traits)
+        is_tiled = any(kernel.local_tile)
+        if is_tiled or kernel.seams(rank - 1):  # no vector lies across a seam: an element an item
             kernel.width = 1
         for sister in kernel.then:
             _like_sister(sister, kernel)
         kernel.work_group = traits.work_group
         wanted = -(-total // max(kernel.width, 1))
+        if is_tiled:
+            wanted = local_tiles.tiles_of(kernel) * traits.work_group
         kernel.work_items = round_up(min(wanted, traits.work_items), traits.work_group)
         return kernel
     least = cost.min_elements_per_item(traits, cost.weight_of(kernel.body))

@@ -48,6 +48,43 @@ def test_sorts_are_numpys(xp: ModuleType, char: str, setting: Callable[..., None
     assert xp.stats()["library_calls"] == before
 
 
+@pytest.mark.parametrize("local", [48, 25], ids=["", "small"])
+@pytest.mark.parametrize("char", "?bHqedf")
+def test_tiles_of_long_rows_on_a_gpu_are_numpys(
+    xp: ModuleType, char: str, local: int, planned_for: Callable[..., None]
+) -> None:
+    """Of one tile and of several, with and without a rest; in more pieces than one group scans."""
+    there = xp.get_device().untuned_traits.local_nbytes
+    planned_for("gpu", compute_units=6, local_nbytes=min(local << 10, there))
+    for shape in ((2048,), (4097,), (140_001,), (3, 5000), (9000, 2)):
+        axis = int(np.argmax(shape))
+        array = values(char, shape)
+        given = xp.asarray(array)
+        places, stable = xp.argsort(given, axis), xp.sort(given, axis, kind="stable")
+        names = [kernel.name for kernel in xp.explain(places).kernels]
+        assert "radix_scatter" in names
+        if shape == (140_001,) and local == 25:
+            assert "radix_sums" in names
+        expected = np.sort(array, axis, kind="stable")
+        np.testing.assert_array_equal(places, np.argsort(array, axis, kind="stable"))
+        np.testing.assert_array_equal(stable, expected)
+        if array.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(stable), np.signbit(expected))
+        # NumPy's own sort that is not stable misplaces some float16.
+        np.testing.assert_array_equal(xp.sort(given, axis), expected)
+
+
+def test_equal_and_ordered_keys_are_sorted_in_tiles(
+    xp: ModuleType, planned_for: Callable[..., None]
+) -> None:
+    planned_for("gpu", compute_units=2, local_nbytes=32 << 10)
+    count = 20_000
+    for array in (np.ones(count), np.arange(count), np.arange(count)[::-1] // 7 - 900):
+        given = xp.asarray(array)
+        np.testing.assert_array_equal(xp.argsort(given), np.argsort(array, kind="stable"))
+        np.testing.assert_array_equal(xp.sort(given), np.sort(array))
+
+
 def test_what_a_view_shows_is_sorted_with_what_makes_it(
     xp: ModuleType, setting: Callable[..., None]
 ) -> None:

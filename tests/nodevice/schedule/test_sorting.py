@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from clfuse.codegen.sorting import render_sort
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.schedule.records import LibraryCall, SortPass
@@ -27,12 +29,38 @@ def places_of(node: Node) -> Node:
     return build.library("argsort", (node,), node.shape, np.dtype(np.int64), extra)
 
 
-@pytest.mark.parametrize(("char", "digits"), [("?", 1), ("b", 2), ("e", 4), ("f", 8), ("q", 16)])
-def test_a_sort_is_three_launches_for_four_bits(char: str, digits: int) -> None:
-    schedule = planned(sorted_(array(N, dtype=char)), traits=GPU)
-    assert all(isinstance(launch, SortPass) for launch in schedule.launches)
-    stages = [launch.stage for launch in schedule.launches if isinstance(launch, SortPass)]
-    assert stages == ["encode", *["count", "scan", "scatter"] * digits, "decode"]
+@pytest.mark.parametrize(("char", "nbytes"), [("?", 1), ("b", 1), ("e", 2), ("f", 4), ("q", 8)])
+def test_long_rows_are_sorted_by_bytes_and_short_ones_by_halves(char: str, nbytes: int) -> None:
+    """Three launches a digit; four where one group would go over too many counters."""
+    passes = ["count", "scan", "scatter"]
+    halves = 1 if char == "?" else 2 * nbytes
+    for shape, digits, stages in (
+        ((30_000,), nbytes, passes), ((3000, 20), halves, passes), ((20, 3000), nbytes, passes),
+        ((N,), nbytes, ["count", "sums", "scan", "scatter"]),
+    ):
+        launches = planned(sorted_(array(*shape, dtype=char)), traits=replace(
+            GPU, compute_units=132, local_nbytes=48 << 10)).launches
+        assert all(isinstance(launch, SortPass) for launch in launches)
+        found = [launch.stage for launch in launches if isinstance(launch, SortPass)]
+        assert found == ["encode", *stages * digits, "decode"]
+
+
+def test_tiles_of_a_sort_fit_in_local_memory() -> None:
+    for local, group, narrow, wide in (
+        (64, 256, 16, 16), (48, 256, 16, 8), (32, 256, 8, 4), (16, 256, 0, 0), (64, 128, 0, 0),
+    ):
+        traits = replace(GPU, local_nbytes=local << 10, max_work_group=group)
+        for char, each in (("f", narrow), ("d", wide)):
+            launches = planned(sorted_(array(N, dtype=char)), traits=traits).launches
+            assert {launch.each for launch in launches if isinstance(launch, SortPass)} == {each}
+            for launch in launches if each else ():
+                assert isinstance(launch, SortPass)
+                assert launch.length % (256 * each) == 0
+                assert (launch.chunks - 1) * launch.length < N <= launch.chunks * launch.length
+                source = render_sort(launch, traits, lambda value: value).source
+                words = re.findall(r"__local (\w+) \w+\[(\d+)\];", source)
+                sizes = {"uint": 4, "key_t": 8 if char == "d" else 4, "ushort": 2}
+                assert sum(sizes[kind] * int(count) for kind, count in words) <= local << 10
 
 
 def test_what_is_sorted_may_be_computed_and_what_follows_fuses() -> None:
@@ -48,7 +76,8 @@ def test_keys_and_counters_take_turns() -> None:
     for root, carried in ((sorted_(array(N, dtype="f4")), 0), (places_of(array(N, dtype="f4")), 4)):
         schedule = planned(root, traits=GPU)
         own = [n for slot, n in enumerate(schedule.slots) if slot not in schedule.reuses]
-        counters = 8192 * 16 * 4
+        # Two multiprocessors have 16 pieces each, so many as one group goes over.
+        counters = 32 * 256 * 4
         result = N * root.dtype.itemsize
         assert sum(own) <= 2 * N * (4 + carried) + counters + result
 
