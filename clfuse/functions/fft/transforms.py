@@ -14,10 +14,12 @@ from clfuse.arrays.handle import Handle, fresh, node_of
 from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.dispatch.host_call import native
-from clfuse.dispatch.library_steps import dtype_of, size_of, step
+from clfuse.dispatch.library_steps import dtype_of, recorded, size_of, step
 from clfuse.functions.shaping.manipulation import roll
 from clfuse.ir import build
 from clfuse.runtime.devices.selection import get_device
+
+from clfuse.target.fourier import transforms
 
 from .device_fourier import transformed
 
@@ -87,7 +89,11 @@ def _transformed(
     where: Any = tuple(places)
     if not several:
         given, where = None if given is None else given[0], where[0]
-    made = step("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)
+    makes = step
+    traits = get_device().traits
+    if all(transforms(traits, dtype, points) for points in whole_extents):
+        makes = recorded  # by kernels
+    made = makes("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)
     return fresh(made) if order is None else arrange_axes(made, order)
 
 
