@@ -46,7 +46,7 @@ __kernel void ${k.name}(${k.signature})
             const ${k.index} position = ${k.load_position};
 % if k.form == "halved":
             const ${k.index} mirrored = ${k.points} - position, at = mirrored < position ? mirrored : position;
-            if (at < ${k.load_count}) z = ${k.load};
+            if (position < ${k.points} && at < ${k.load_count}) z = ${k.load};
 % if k.load_conjugates:
             z.y = -z.y;
 % endif
@@ -60,7 +60,7 @@ __kernel void ${k.name}(${k.signature})
 % endif
 % endif
 % if k.load_table:
-            if (position < ${k.load_count}) z = times(z, ${k.load_table}[position]);
+            if (position < ${k.points}) z = times(z, ${k.load_table}[position]);
 % endif
         }
         left[beside * ${k.pitch} + j] = z;

@@ -81,7 +81,8 @@ def render_fourier(
     k.load_by_rows = _goes_by_rows(step, is_load=True)
     k.form = step.load.form
     k.load_count = arguments.integer("loaded", step.load.count)
-    k.points = arguments.integer("points", step.points) if k.form == "halved" else ""
+    asks = k.form == "halved" or step.load.table is not None
+    k.points = arguments.integer("points", step.points) if asks else ""
     k.load = _loaded(step, writer, source, place)
     k.load_conjugates = step.load.conjugates
     k.load_table = "" if step.load.table is None else arguments.table(step.load.table)
@@ -96,7 +97,10 @@ def render_fourier(
         k.turns = arguments.table(Table(kind, step.turned, step.is_inverse, step.dtype.char))
         k.fine = FINE if kind == "parts" else 0
     k.scale = "" if step.scale == 1 else _literal(step.scale, real)
-    k.store = f"{written}[{place}] = {'z.x' if step.store.form == 'real' else 'z'};"
+    result = "z.x" if step.store.form == "real" else "z"
+    if step.store.dtype.char == "e":
+        result = writer.to_half(result)
+    k.store = f"{written}[{place}] = {result};"
     k.signature = arguments.signature
     k.head = "".join(templates.head(preamble, needs_fp64(real)))
     source_text = templates.render("fourier.cl.mako", {"k": k})

@@ -65,7 +65,7 @@ def transforms(traits: DeviceTraits, dtype: np.dtype, points: int) -> bool:
     >>> transforms(gpu, np.dtype("F"), 1000), transforms(gpu, np.dtype("D"), 1000)
     (True, False)
     """
-    if traits.schedule != "gpu" or dtype.char not in "fdFD":
+    if traits.schedule != "gpu" or dtype.char not in "efdFD":
         return False
     if dtype.char in "dD" and not traits.fp64:
         return False
@@ -74,7 +74,7 @@ def transforms(traits: DeviceTraits, dtype: np.dtype, points: int) -> bool:
 
 def complex_of(dtype: np.dtype) -> np.dtype:
     """The complex dtype of a precision."""
-    return np.dtype("F" if dtype.char in "fF" else "D")
+    return np.dtype("F" if dtype.char in "efF" else "D")
 
 
 def divided(traits: DeviceTraits, dtype: np.dtype, points: int) -> Division | None:

@@ -41,24 +41,21 @@ _TURNED: Final = {None: "forward", "backward": "forward", "forward": "backward",
 class _Axis:
     """One axis to be transformed: how many points, what is loaded and what stored of it."""
 
-    def __init__(
-        self, axis: int, points: int, stored: int, *, is_inverse: bool, load: str = "complex",
-        store: str = "complex", load_conjugate: bool = False, store_conjugate: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, axis: int, points: int, stored: int, *, is_inverse: bool) -> None:
         self.axis = axis
         self.points = points
         self.stored = stored
         self.is_inverse = is_inverse
-        self.forms = load, store
-        self.conjugates = load_conjugate, store_conjugate
+        self.forms = "complex", "complex"
+        self.conjugates = False, False
+        self.scale = 1.0
 
 
 def is_fourier(call: LibraryCall, traits: DeviceTraits) -> bool:
     """Whether launches of ours make this call."""
     if call.name != FOURIER or len(call.operands) != 1 or 0 in call.shape:
         return False
-    axes, _ = _axes(call)
-    return all(transforms(traits, call.dtype, each.points) for each in axes)
+    return all(transforms(traits, call.dtype, each.points) for each in _axes(call))
 
 
 def expand_fourier(
@@ -67,7 +64,7 @@ def expand_fourier(
     """The launches that transform, with memory of their own between them."""
     (operand,) = call.operands
     dtype = complex_of(call.dtype)
-    axes, scale = _axes(call)
+    axes = _axes(call)
     shape = operand.shape
     side = _Array(operand.value, operand.dtype, operand.offset, operand.strides)
     passes: list[FourierPass] = []
@@ -80,13 +77,13 @@ def expand_fourier(
             value = values.new(math.prod(stored) * dtype.itemsize)
             target = _Array(value, dtype, 0, contiguous_strides(stored))
         maker = _Maker(call, values, traits, dtype, each)
-        passes += maker.passes(shape, side, target, scale if is_last else 1.0)
+        passes += maker.passes(shape, side, target)
         shape, side = stored, target
     return passes
 
 
-def _axes(call: LibraryCall) -> tuple[list[_Axis], float]:
-    """The axes of a call in the order of their transforms, and by what the result is multiplied."""
+def _axes(call: LibraryCall) -> list[_Axis]:
+    """The axes of a call in the order of their transforms."""
     (operand,) = call.operands
     name, sizes, places, norm = call.param[-1]
     rank = len(operand.shape)
@@ -118,13 +115,21 @@ def _axes(call: LibraryCall) -> tuple[list[_Axis], float]:
         last.conjugates = plain == "hfft", False
     # NumPy transforms the last axis first, but where half of a spectrum lies along it.
     ordered = made if plain == "irfft" else made[::-1]
-    return ordered, _factor(norm, math.prod(whole), is_inverse)
+    real = np.dtype(complex_of(call.dtype).char.lower())
+    for number, each in enumerate(ordered):
+        # NumPy's factor has the precision of what goes in.
+        is_half = number == 0 and operand.dtype.char == "e" and real.char == "f"
+        each.scale = _factor(norm, each.points, is_inverse, np.dtype("e") if is_half else real)
+    return ordered
 
 
-def _factor(norm: Any, points: int, is_inverse: bool) -> float:
-    if norm == "ortho":
-        return 1 / math.sqrt(points)
-    return 1 / points if (norm == "forward") != is_inverse else 1.0
+def _factor(norm: Any, points: int, is_inverse: bool, real: np.dtype) -> float:
+    """By what NumPy multiplies the results along one axis."""
+    with np.errstate(all="ignore"):
+        if norm == "ortho":
+            return float(np.reciprocal(np.sqrt(points, dtype=real)))
+        is_divided = (norm == "forward") != is_inverse
+        return float(np.reciprocal(points, dtype=real)) if is_divided else 1.0
 
 
 class _Array:
@@ -155,7 +160,7 @@ class _Maker:
         self._division: Division = division
 
     def passes(
-        self, shape: tuple[int, ...], source: _Array, target: _Array, scale: float
+        self, shape: tuple[int, ...], source: _Array, target: _Array
     ) -> list[FourierPass]:
         """From an array of `shape` to one that has another extent along the axis."""
         how, division = self._how, self._division
@@ -177,7 +182,7 @@ class _Maker:
         )  # fmt: skip
         length = division.length
         if not division.by_chirp:
-            return self._steps(batch, rows, load, store, how.is_inverse, scale)
+            return self._steps(batch, rows, load, store, how.is_inverse, how.scale)
         char = self._dtype.char
         chirp = Table("chirp", how.points, how.is_inverse, char)
         spectrum = Table("spectrum", how.points, how.is_inverse, char, length)
@@ -191,7 +196,7 @@ class _Maker:
                 there, rows, replace(load, table=chirp), replace(between, table=spectrum),
                 False, 1.0,
             ),
-            *self._steps(back, rows, between, replace(store, table=chirp), True, scale),
+            *self._steps(back, rows, between, replace(store, table=chirp), True, how.scale),
         ]  # fmt: skip
 
     def _between(self, rows: int) -> Side:
