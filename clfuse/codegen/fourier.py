@@ -1,8 +1,8 @@
-"""Fourier transforms in a work-group's local memory as OpenCL C: loads, rounds of butterflies, stores.
+"""Fourier transforms in local memory as OpenCL C: loads, rounds of butterflies, stores.
 
-The rounds are Stockham's: each reads one half of the local memory and writes the other, in the order
-in which the next one reads. The roots of unity come from tables (`schedule.fourier_tables`); inside
-of butterflies they are literals.
+The rounds are Stockham's: each reads one half of the local memory and writes the other, in the
+order in which the next one reads. The roots of unity come from tables (`schedule.fourier_tables`);
+inside of butterflies they are literals.
 """
 
 from __future__ import annotations

@@ -27,9 +27,10 @@ class Table:
     Attributes
     ----------
     kind : str
-        ``roots``: ``exp(-2 pi i k / n)`` for ``k < n``; ``parts``: those of `FINE` successive ``k``,
-        then those of every multiple of it. ``chirp``: ``exp(-pi i k * k / n)`` for ``k < n``;
-        ``spectrum``: the transform of its conjugate, periodic with `length`, divided by `length`.
+        ``roots``: ``exp(-2 pi i k / n)`` for ``k < n``; ``parts``: those of `FINE` successive
+        ``k``, then those of every multiple of it. ``chirp``: ``exp(-pi i k * k / n)`` for
+        ``k < n``; ``spectrum``: the transform of its conjugate, periodic with `length`, divided by
+        `length`.
     n : int
     is_inverse : bool
         Whether all of them are conjugated.

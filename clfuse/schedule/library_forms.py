@@ -64,8 +64,8 @@ class Dim:
 
 @frozen
 class Side:
-    """Where a `FourierPass` loads or stores: elements of a value from `offset` on, `stride` apart on
-    the axis, of which there are `count` (others are 0, or not stored).
+    """Where a `FourierPass` loads or stores: elements of a value from `offset` on, `stride` apart
+    on the axis, of which there are `count` (others are 0, or not stored).
 
     `form` is ``complex``, ``real``, or ``halved``: the first half of a spectrum of real values.
     `conjugates` says that each is conjugated, `table` by what each is multiplied.

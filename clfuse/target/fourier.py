@@ -1,8 +1,9 @@
 """Fourier transforms: which devices make them by kernels, and how a length is divided.
 
 A transform whose elements fit a work-group's local memory twice is one launch. A longer one of
-small primes goes by several launches, a factor of the length each. Any other length is a convolution
-with a chirp, of a padded length (Bluestein, https://doi.org/10.1109/TAU.1970.1162132).
+small primes goes by several launches, a factor of the length each. Any other length is a
+convolution with a chirp, of a padded length (Bluestein,
+https://doi.org/10.1109/TAU.1970.1162132).
 """
 
 from __future__ import annotations

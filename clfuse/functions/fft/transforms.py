@@ -19,7 +19,6 @@ from clfuse.functions.shaping.joining import deliver_joined as written
 from clfuse.functions.shaping.manipulation import roll
 from clfuse.ir import build
 from clfuse.runtime.devices.selection import get_device
-
 from clfuse.target.fourier import transforms
 
 from .device_fourier import transformed
@@ -106,7 +105,7 @@ def _transformed(
 def _into(out: Any, made: Any, several: bool, sizes: Any) -> Any:
     """The result in an array that takes it as it is."""
     if several and sizes is not None:
-        raise NotNative("into an array, of other sizes")  # NumPy has steps between, and their shapes
+        raise NotNative("into an array, of other sizes")  # NumPy's steps have others between
     if not isinstance(out, Handle) or (out._shape, out._dtype) != (made._shape, made._dtype):
         raise NotNative("into an array of another kind")
     return written(node_of(made), out)

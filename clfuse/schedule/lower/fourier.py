@@ -1,8 +1,8 @@
 """Fourier transforms as launches, on devices whose own kernels make them.
 
 Every axis is transformed by itself, in the order that NumPy has. An axis of one launch is a
-transform in local memory. Of several factors, ``n = f0 * f1 * ...``, step ``t`` transforms the digit
-``t`` of the position, and multiplies by the roots of the digits behind it::
+transform in local memory. Of several factors, ``n = f0 * f1 * ...``, step ``t`` transforms the
+digit ``t`` of the position, and multiplies by the roots of the digits behind it::
 
     position of an element    j = (j0 * f1 + j1) * f2 + j2            the digits of what goes in
     of its result             k = k0 + f0 * (k1 + f1 * k2)            ... and of what comes out

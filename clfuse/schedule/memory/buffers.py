@@ -26,9 +26,9 @@ from clfuse.schedule.records import (
     Launch,
     LibraryCall,
     Load,
+    Pass,
     Prefix,
     Scatter,
-    Pass,
     UserLaunch,
 )
 from clfuse.schedule.shape.geometry import stored_nbytes

@@ -1,5 +1,5 @@
-"""Fourier transforms of the GPU schedule: how lengths are divided, which launches there are, and what
-their tables hold."""
+"""Fourier transforms of the GPU schedule: how lengths are divided, which launches there are, and
+what their tables hold."""
 
 from __future__ import annotations
 
