@@ -30,11 +30,13 @@ SMALL = replace(GPU, local_nbytes=16 << 10, max_work_group=128, fp64=False)
 SINGLE, DOUBLE = np.dtype("F"), np.dtype("D")
 
 
-def transform(node: Node, points: int | None = None, name: str = "fft") -> Node:
+def transform(
+    node: Node, points: int | None = None, name: str = "fft", dtype: np.dtype = DOUBLE
+) -> Node:
     length = node.shape[-1] if points is None else points
     kept = length // 2 + 1 if name == "rfft" else length
     param = ((node.shape,), (name, points, len(node.shape) - 1, None))
-    return build.library("fourier", (node,), (*node.shape[:-1], kept), DOUBLE, param)
+    return build.library("fourier", (node,), (*node.shape[:-1], kept), dtype, param)
 
 
 def passes(node: Node) -> list[FourierPass]:
