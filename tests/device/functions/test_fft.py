@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.agreement import assert_same_error
-
 RNG = np.random.default_rng(36)
 TIMES_NUMPYS = 4.0
 """How many times NumPy's root mean square error ours may be."""
@@ -242,26 +240,3 @@ def test_empty_arrays_have_empty_transforms(xp: ModuleType) -> None:
         expected = getattr(np.fft, name)(np.zeros(shape, char), **how)
         assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
         np.testing.assert_array_equal(made.get(), expected)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda m: m.fft.fft(m.ones(3, "f"), 0),
-        lambda m: m.fft.fft(m.ones(3, "f"), -2),
-        lambda m: m.fft.fft(m.ones(3, "f"), axis=1),
-        lambda m: m.fft.fft(m.ones((), "f")),
-        lambda m: m.fft.fft(m.ones(0, "f")),
-        lambda m: m.fft.fft(m.ones(3, "f"), norm="no"),
-        lambda m: m.fft.irfft(m.ones(1, "F")),
-        lambda m: m.fft.fftn(m.ones((3, 3), "f"), (2,), (0, 1)),
-        lambda m: m.fft.rfft(m.ones(3, "F")),
-        lambda m: m.fft.fft2(m.ones(3, "f")),
-        lambda m: m.fft.fft(m.ones(3, "F"), out=m.zeros(4, "F")),
-    ],
-)
-def test_wrong_arguments_raise_numpys_errors_at_the_call(
-    xp: ModuleType, setting: Callable[..., None], call: Callable[[Any], Any]
-) -> None:
-    setting(fallback="allow")  # NumPy says what is wrong
-    assert_same_error(call, xp)
