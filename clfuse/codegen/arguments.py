@@ -8,6 +8,7 @@ import numpy as np
 
 from clfuse.dtypes import memory_type
 from clfuse.frozen import frozen
+from clfuse.schedule.fourier_tables import Table
 from clfuse.schedule.records import Access
 
 
@@ -52,9 +53,16 @@ class CountArgument:
     """A number in the device's memory, 0 between launches: how many work-items are done."""
 
 
+@frozen
+class TableArgument:
+    """Numbers that are made once for a device."""
+
+    table: Table
+
+
 Binding = (
     BufferArgument | ConstantArgument | IntegerArgument | NumberArgument | LocalArgument
-    | CountArgument
+    | CountArgument | TableArgument
 )
 
 
@@ -98,6 +106,14 @@ class Arguments:
     def shares(self, value: int, other: int) -> bool:
         """Whether two values are the same bytes."""
         return self._root(value) == self._root(other)
+
+    def table(self, table: Table) -> str:
+        """The name of the pointer to a table."""
+        if table in self._names:
+            return self._names[table]
+        number = sum(isinstance(binding, TableArgument) for binding in self.bindings)
+        type_ = f"__global {memory_type(np.dtype(table.char))}*"
+        return self._add(table, TableArgument(table), type_, f"t{number}", None)
 
     def constant(self, position: int, dtype: np.dtype, var: int = -1) -> str:
         """The name of a scalar of the program; bool arrives as int, half as float.
@@ -174,7 +190,7 @@ class Arguments:
         index = np.dtype(np.int64 if self.index_type == "long" else np.int32)
         found: list[np.dtype | None] = []
         for binding in self.bindings:
-            if isinstance(binding, BufferArgument):
+            if isinstance(binding, BufferArgument | TableArgument):
                 found.append(None)
             elif isinstance(binding, ConstantArgument):
                 found.append(binding.dtype)

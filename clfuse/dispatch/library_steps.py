@@ -31,6 +31,18 @@ def step(
     `called` is what NumPy warns of floating-point errors in, if it does.
     """
     count_copies(name)
+    return recorded(name, nodes, shape, dtype, extra, called)
+
+
+def recorded(
+    name: str,
+    nodes: Sequence[Node],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    extra: Hashable,
+    called: str = "",
+) -> Node:
+    """The same of a step that kernels of the device make: nothing is copied for it."""
     shapes = tuple([node.shape for node in nodes])
     node = build.library(name, nodes, shape, dtype, (shapes, extra))
     return errstate.apply_errstate(node, called)

@@ -18,12 +18,18 @@ import numpy as np
 
 from clfuse import events
 from clfuse._core import loading
-from clfuse.codegen.arguments import BufferArgument, ConstantArgument, CountArgument, LocalArgument
+from clfuse.codegen.arguments import (
+    BufferArgument,
+    ConstantArgument,
+    CountArgument,
+    LocalArgument,
+    TableArgument,
+)
 from clfuse.codegen.joined import join
 from clfuse.codegen.launches import render_launch
 from clfuse.codegen.matmul import render_matmul
+from clfuse.codegen.passes import render_pass
 from clfuse.codegen.repeats import Repeats
-from clfuse.codegen.sorting import render_sort
 from clfuse.config import PLANNING, settings
 from clfuse.counters import counters
 from clfuse.dtypes import needs_fp64
@@ -36,13 +42,13 @@ from clfuse.ir.snapshot import Snapshot
 from clfuse.policy.choice import Verdict
 from clfuse.runtime.context.pool import block_size
 from clfuse.runtime.host import host_steps
-from clfuse.runtime.launches import launch, program, stepping
+from clfuse.runtime.launches import launch, program, stepping, tables
 from clfuse.runtime.launches.launch import BoundKernel
 from clfuse.runtime.memory import buffers
 from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
-from clfuse.schedule.records import Copy, Kernel, LibraryCall, Schedule, SortPass, UserLaunch
+from clfuse.schedule.records import Copy, Kernel, LibraryCall, Pass, Schedule, UserLaunch
 from clfuse.schedule.traffic import (
     call_nbytes,
     is_inline,
@@ -76,7 +82,7 @@ class Prepared:
     `bound` is a kernel object of its own, once the plan has come back.
     """
 
-    kernel: Kernel | LibraryCall | SortPass | UserLaunch
+    kernel: Kernel | LibraryCall | Pass | UserLaunch
     rendered: Rendered
     program: Program
     arguments: list[Any]
@@ -88,7 +94,7 @@ class Prepared:
 class _Rendering:
     """The OpenCL C of a step: of these kernels, which move so many bytes."""
 
-    kernels: Sequence[Kernel | LibraryCall | SortPass | UserLaunch]
+    kernels: Sequence[Kernel | LibraryCall | Pass | UserLaunch]
     rendered: Rendered
     nbytes: int
     inline: bool = False
@@ -139,7 +145,7 @@ class Planned:
         """How many launches of kernels it has."""
         return sum(
             [
-                isinstance(step, SortPass | UserLaunch)
+                isinstance(step, Pass | UserLaunch)
                 or (isinstance(step, Kernel) and not step.follows)
                 for step in self.schedule.launches
             ]
@@ -317,8 +323,8 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
             rendered = join(texts) if len(texts) > 1 else texts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])
             parts.append(_Rendering(together, rendered, moved, inline))
-        elif isinstance(step, SortPass):
-            rendered = render_sort(step, traits, root)
+        elif isinstance(step, Pass):
+            rendered = render_pass(step, traits, root)
             parts.append(_Rendering([step], rendered, pass_nbytes(step, schedule)))
         elif isinstance(step, UserLaunch):
             rendered = render_launch(step, traits, root)
@@ -387,6 +393,8 @@ def _arguments(rendered: Rendered, device: Device) -> list[Any]:
             arguments.append(launch.local_memory(binding.nbytes))
         elif isinstance(binding, CountArgument):
             arguments.append(launch.count_of_items(device))
+        elif isinstance(binding, TableArgument):
+            arguments.append(tables.table_on(device, binding.table))
         else:
             arguments.append(binding.number)
     return arguments
@@ -457,6 +465,8 @@ def bind(
             fixed[number] = launch.local_memory(binding.nbytes)
         elif isinstance(binding, CountArgument):
             fixed[number] = launch.count_of_items(step.program.device)
+        elif isinstance(binding, TableArgument):
+            fixed[number] = tables.table_on(step.program.device, binding.table)
         else:
             fixed[number] = binding.number
     rendered = step.rendered

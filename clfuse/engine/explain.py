@@ -19,7 +19,16 @@ from clfuse.runtime.memory.blocks import pool_of
 from clfuse.schedule.dataflow import operations_of
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
-from clfuse.schedule.records import Copy, Cut, Launch, LibraryCall, Schedule, SortPass, UserLaunch
+from clfuse.schedule.records import (
+    Copy,
+    Cut,
+    Launch,
+    LibraryCall,
+    Pass,
+    Schedule,
+    SortPass,
+    UserLaunch,
+)
 from clfuse.schedule.traffic import (
     call_nbytes,
     pass_nbytes,
@@ -245,12 +254,13 @@ def _explained(launch: Launch, schedule: Schedule, traits: DeviceTraits) -> Expl
             2 * launch.nbytes,
             (),
         )
-    if isinstance(launch, SortPass):
-        from clfuse.codegen.sorting import render_sort
+    if isinstance(launch, Pass):
+        from clfuse.codegen.passes import render_pass
 
-        rendered = render_sort(launch, traits, storage_roots(schedule))
+        elements = "keys" if isinstance(launch, SortPass) else str(launch.dtype)
+        rendered = render_pass(launch, traits, storage_roots(schedule))
         reads, writes = (
-            tuple([_use(value, "keys", schedule.values[value].nbytes, schedule) for value in side])
+            tuple([_use(each, elements, schedule.values[each].nbytes, schedule) for each in side])
             for side in (launch.reads, launch.writes)
         )
         moved = pass_nbytes(launch, schedule)

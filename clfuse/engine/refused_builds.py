@@ -25,7 +25,7 @@ from clfuse.ir.journal import Refused
 from clfuse.ir.nodes import Kind, Node, Op
 from clfuse.ir.scalar_functions import Function
 from clfuse.ir.snapshot import LIVE, Snapshot, take
-from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass, Step, UserLaunch
+from clfuse.schedule.records import Kernel, LibraryCall, Pass, Schedule, Step, UserLaunch
 
 from .executable import Planned, make_plan
 
@@ -35,7 +35,7 @@ REFUSED: Final = "the driver refuses its kernels"
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
-Launched = Kernel | LibraryCall | SortPass | UserLaunch
+Launched = Kernel | LibraryCall | Pass | UserLaunch
 
 STORED_NBYTES: Final = 1e6
 """What an operation counts in bytes where kernels shall be small: none is done a second time rather

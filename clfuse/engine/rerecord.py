@@ -21,8 +21,8 @@ from clfuse.schedule.records import (
     Kernel,
     Launch,
     Load,
+    Pass,
     Schedule,
-    SortPass,
     Store,
     UserLaunch,
 )
@@ -36,7 +36,7 @@ _BY_IDENTITY: Final = (Kind.LAUNCH, Kind.PART)
 
 def is_host_step(step: Sequence[Launch]) -> bool:
     """Whether a step may have written a part of its result when it fails."""
-    return not isinstance(step[0], Kernel | SortPass | UserLaunch)
+    return not isinstance(step[0], Kernel | Pass | UserLaunch)
 
 
 def latest_values(schedule: Schedule, step: Sequence[Launch]) -> dict[Place | None, int]:

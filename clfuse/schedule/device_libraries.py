@@ -14,7 +14,8 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import TRANSFORM
 from clfuse.target.traits import DeviceTraits
 
-from .records import LibraryCall, Matrix, Operand, Product, Transform
+from .library_forms import Matrix, Product, Transform
+from .records import LibraryCall, Operand
 
 LEAST_SIDE: Final = 128
 """Rows, columns and inner extent from which on CLBlast multiplies: it reads each element of large

@@ -26,6 +26,7 @@ from .fuse.rows import join_rows
 from .fuse.time_tiles import join_stages
 from .graph import Graph
 from .lower.emission import Refines, Straddles
+from .lower.fourier import expand_fourier, is_fourier
 from .lower.lowering import Lowering
 from .lower.reductions import join_folds
 from .lower.sorting import expand_sort, is_by_passes
@@ -68,6 +69,8 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
             launches += finish(launch, traits, values)
         elif isinstance(launch, LibraryCall) and is_by_passes(launch, traits):
             launches += expand_sort(launch, values, traits)
+        elif isinstance(launch, LibraryCall) and is_fourier(launch, traits):
+            launches += expand_fourier(launch, values, traits)
         else:
             if isinstance(launch, LibraryCall):
                 launch.maker = device_call(launch, traits)

@@ -17,6 +17,7 @@ from clfuse.ir.launch_nodes import Round, Spec
 from clfuse.ir.nodes import Op
 
 from .kinds import KernelKind
+from .library_forms import Dim, Product, Side, Transform
 
 
 class Access(NamedTuple):
@@ -414,43 +415,6 @@ class Operand:
     strides: tuple[int, ...]
 
 
-@frozen
-class Matrix:
-    """Matrices of one operand as BLAS takes them: rows (columns, where `turned`) lie `leading`
-    elements apart, matrices `step`; offsets in elements."""
-
-    value: int
-    offset: int
-    leading: int
-    turned: bool
-    step: int
-
-
-@frozen
-class Product:
-    """As many products of a `rows` x `inner` with an `inner` x `columns` matrix as `batch` says."""
-
-    rows: int
-    columns: int
-    inner: int
-    batch: int
-    left: Matrix
-    right: Matrix
-
-
-@frozen
-class Transform:
-    """A Fourier transform along `axes` of an array in C order, unscaled forwards, divided by
-    its points back. ``kind`` is ``complex``, ``real`` (to half of a spectrum, forwards) or
-    ``halved`` (from it, back); `shape` is that of the larger side."""
-
-    kind: str
-    is_forward: bool
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    value: int
-
-
 @dataclass(slots=True)
 class LibraryCall:
     """`name` of runtime.host on stored operands, into value `target`.
@@ -497,6 +461,44 @@ class SortPass:
     each: int = 0
 
 
+@dataclass(slots=True)
+class FourierPass:
+    """One launch of Fourier transforms of `length` points in complex `dtype`.
+
+    `dims` are the dimensions of the transforms, the fastest first; `steps` how far apart the points
+    of each are on the axis of `points`, when loaded and stored. Where `turned` is not 0, the result
+    ``k`` of the transforms that are ``i`` along the first dimension is multiplied by
+    ``exp(-2 pi i k i / turned)``. At the end all is multiplied by `scale`. `call` is the library
+    call that the launches together make.
+    """
+
+    call: LibraryCall
+    length: int
+    is_inverse: bool
+    dtype: np.dtype
+    dims: tuple[Dim, ...]
+    load: Side
+    store: Side
+    steps: tuple[int, int]
+    points: int
+    turned: int
+    scale: float
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The value that it loads from."""
+        return (self.load.value,)
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """The value that it stores to."""
+        return (self.store.value,)
+
+
+Pass = SortPass | FourierPass
+"""One of the launches that make a library call together."""
+
+
 MUTATIONS: Final = frozenset(
     ["setitem", "put", "putmask", "place", "at", "scatter", "segments", "sort", "partition"]
 )
@@ -536,7 +538,7 @@ class UserLaunch:
         return list(dict.fromkeys([old for old in self.olds if old is not None] + self.tables))
 
 
-Launch = Kernel | Copy | LibraryCall | SortPass | UserLaunch
+Launch = Kernel | Copy | LibraryCall | Pass | UserLaunch
 
 
 @frozen

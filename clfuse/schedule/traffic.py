@@ -10,7 +10,7 @@ import math
 from clfuse.ir.launch_nodes import ArrayParameter
 from clfuse.target.traits import DeviceTraits
 
-from .records import Kernel, LibraryCall, Load, Prefix, Schedule, SortPass, Step, UserLaunch
+from .records import Kernel, LibraryCall, Load, Pass, Prefix, Schedule, Step, UserLaunch
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -171,8 +171,8 @@ def call_nbytes(call: LibraryCall, schedule: Schedule) -> int:
     return sum(nbytes for _, _, nbytes in uses)
 
 
-def pass_nbytes(step: SortPass, schedule: Schedule) -> int:
-    """Bytes that a stage of a sort moves."""
+def pass_nbytes(step: Pass, schedule: Schedule) -> int:
+    """Bytes that one of the launches of a library call moves."""
     return sum(schedule.values[value].nbytes for value in step.reads + step.writes)
 
 
@@ -204,7 +204,7 @@ def is_inline(schedule: Schedule, traits: DeviceTraits) -> bool:
             if work is None:
                 return False
             left -= traits.operation_nbytes * work * step.round.count
-        if isinstance(step, SortPass) or left < 0:
+        if isinstance(step, Pass) or left < 0:
             return False
         if isinstance(step, Kernel):
             left -= kernel_nbytes(step, schedule)

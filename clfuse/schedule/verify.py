@@ -22,8 +22,8 @@ from .records import (
     Launch,
     LibraryCall,
     Load,
+    Pass,
     Schedule,
-    SortPass,
     Store,
     Tiling,
     UserLaunch,
@@ -84,8 +84,8 @@ def _check_bounds(launch: Launch, schedule: Schedule, where: str) -> None:
     if isinstance(launch, UserLaunch):
         _check_pointers(launch, schedule, where)
         return
-    if isinstance(launch, SortPass):
-        if launch.stage == "encode":
+    if isinstance(launch, Pass):
+        if launch.call.operands[0].value in launch.reads:
             _check_bounds(launch.call, schedule, where)
         return
     if isinstance(launch, LibraryCall):

@@ -18,9 +18,10 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 ORDER = """
     frozen openblas errors target.simulated_devices config _core counters events numpy_releases
     dtypes user_frames tracebacks
-    ops target.costs target.traits target.scatters target.verified
+    ops target.costs target.traits target.fourier target.scatters target.verified
     ir
-    schedule.kinds schedule.records schedule.dataflow schedule.graph schedule.rounds schedule.cost
+    schedule.kinds schedule.fourier_tables schedule.library_forms schedule.records
+    schedule.dataflow schedule.graph schedule.rounds schedule.cost
     schedule.traffic schedule.device_libraries schedule.rewrite
     schedule.partition schedule.shape
     schedule.lower schedule.memory schedule.fuse schedule.finish schedule.verify schedule.planner

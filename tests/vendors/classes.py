@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clfuse.schedule.records import Access, Index, Kernel, Load, SortPass, UserLaunch
+from clfuse.schedule.records import (
+    Access,
+    FourierPass,
+    Index,
+    Kernel,
+    Load,
+    SortPass,
+    UserLaunch,
+)
 
 __all__ = ["CLASSES", "kernel_class"]
 
@@ -20,6 +28,7 @@ CLASSES: Final = {
     "scatter": "counts in local memory, and stores at computed positions",
     "tiles": "several steps over neighbours in local memory",
     "sort": "passes of a radix sort",
+    "fourier": "Fourier transforms in local memory",
     "matmul": "products of matrices",
     "user": "kernels in Python, CuPy's kinds of raw kernels, OpenCL C of a user's own",
     "limit": "hand-written OpenCL C of the benchmark",
@@ -34,7 +43,7 @@ def kernel_class(step: Any, schedule: str) -> str | None:
 
     Parameters
     ----------
-    step : Kernel, SortPass, LibraryCall or UserLaunch
+    step : Kernel, SortPass, FourierPass, LibraryCall or UserLaunch
         What the plan says.
     schedule : str
         That of the device's traits.
@@ -43,6 +52,8 @@ def kernel_class(step: Any, schedule: str) -> str | None:
         return None
     if isinstance(step, SortPass):
         return "sort"
+    if isinstance(step, FourierPass):
+        return "fourier"
     if isinstance(step, UserLaunch):
         return "user"
     if not isinstance(step, Kernel):

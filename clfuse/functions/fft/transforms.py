@@ -14,10 +14,12 @@ from clfuse.arrays.handle import Handle, fresh, node_of
 from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.dispatch.host_call import native
-from clfuse.dispatch.library_steps import dtype_of, size_of, step
+from clfuse.dispatch.library_steps import dtype_of, recorded, step
+from clfuse.functions.shaping.joining import deliver_joined as written
 from clfuse.functions.shaping.manipulation import roll
 from clfuse.ir import build
 from clfuse.runtime.devices.selection import get_device
+from clfuse.target.fourier import transforms
 
 from .device_fourier import transformed
 
@@ -41,9 +43,10 @@ def _called(name: str, points: int) -> str:
 
 
 def _transformed(
-    name: str, handle: Handle, sizes: Sequence[int] | None, axes: Sequence[int], norm: Any
+    name: str, handle: Handle, sizes: Sequence[int] | None, axes: Sequence[int], norm: Any, out: Any
 ) -> Any:
-    """The array with axes transformed by a function of `numpy.fft`, as a library step.
+    """The array with axes transformed by a function of `numpy.fft`, as a library step; in `out`, if
+    that is not None.
 
     `NotNative` for whatever is not plain: NumPy then raises, or warns, at the call.
     """
@@ -57,7 +60,6 @@ def _transformed(
     places = [int(axis) % rank for axis in axes]
     if len(set(places)) != len(places):
         raise NotNative("along an axis more than once")
-    size_of(shape)
     extents = list(shape)
     if sizes is not None:
         whole = all(isinstance(points, int | np.integer) and points > 0 for points in sizes)
@@ -68,11 +70,16 @@ def _transformed(
     elif name in _DOUBLED:
         extents[places[-1]] = 2 * (shape[places[-1]] - 1)
     whole_extents = [extents[place] for place in places]
+    if min(whole_extents) < 1:
+        raise NotNative("of no points")
     called = _called(name, extents[places[-1]])
     extents[places[-1]] = _length(name, extents[places[-1]])
-    size_of(tuple(extents))
     function = getattr(np.fft, f"{name[:-1]}n" if several else name)
     dtype = dtype_of(function, handle._dtype, (2,) * len(places))
+    if out is not None:
+        return _into(out, _transformed(name, handle, sizes, axes, norm, None), several, sizes)
+    if 0 in shape or 0 in extents:  # nothing, or the transform of zeros
+        return fresh(build.broadcast(scalar(0, dtype), tuple(extents)))
     order = copy_order(handle)
     if order is None:
         node = node_of(handle)
@@ -87,17 +94,28 @@ def _transformed(
     where: Any = tuple(places)
     if not several:
         given, where = None if given is None else given[0], where[0]
-    made = step("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)
+    makes = step
+    traits = get_device().traits
+    if all(transforms(traits, dtype, points) for points in whole_extents):
+        makes = recorded  # by kernels
+    made = makes("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)
     return fresh(made) if order is None else arrange_axes(made, order)
+
+
+def _into(out: Any, made: Any, several: bool, sizes: Any) -> Any:
+    """The result in an array that takes it as it is."""
+    if several and sizes is not None:
+        raise NotNative("into an array, of other sizes")  # NumPy's steps have others between
+    if not isinstance(out, Handle) or (out._shape, out._dtype) != (made._shape, made._dtype):
+        raise NotNative("into an array of another kind")
+    return written(node_of(made), out)
 
 
 def _along_axis(name: str) -> Callable[..., Any]:
     reference = getattr(np.fft, name)
 
     def call(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-        if out is not None:
-            raise NotNative("into an array")
-        return _transformed(name, as_handle(a), None if n is None else (n,), (axis,), norm)
+        return _transformed(name, as_handle(a), None if n is None else (n,), (axis,), norm, out)
 
     call.__doc__ = f"`numpy.fft.{name}`: along one axis."
     return native(reference, library=True)(functools.wraps(reference)(call))
@@ -107,14 +125,14 @@ def _along_axes(name: str, default: tuple[int, ...] | None) -> Callable[..., Any
     reference = getattr(np.fft, name)
 
     def call(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
-        if out is not None or (s is not None and axes is None):
-            raise NotNative("into an array, or of sizes without axes")
+        if s is not None and axes is None:
+            raise NotNative("of sizes without axes")
         handle = as_handle(a)
         if axes is None:
             axes = tuple(range(len(handle._shape)))
         if not isinstance(axes, tuple | list) or not (s is None or isinstance(s, tuple | list)):
             raise NotNative("along something else")
-        return _transformed(name, handle, s, axes, norm)
+        return _transformed(name, handle, s, axes, norm, out)
 
     call.__doc__ = f"`numpy.fft.{name}`: along several axes."
     return native(reference, library=True)(functools.wraps(reference)(call))

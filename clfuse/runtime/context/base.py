@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -80,6 +80,8 @@ class DeviceBase:
         self.platform_name: str = platform.name.strip()
         self.vendor_name: str = platform.vendor.strip()
         self.lock = threading.RLock()
+        #: What `runtime.launches.tables` keeps: a table, and the numbers in the device's memory.
+        self.tables: dict[Any, cl.Buffer] = {}
         self.cause: str | None = None
         self._context: cl.Context | None = None
         #: (event, object): host memory that must live until its command is done; kept by

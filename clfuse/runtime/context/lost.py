@@ -260,6 +260,7 @@ def let_go(device: DeviceBase) -> None:
     device.pinned.clear()
     latest[0] = None
     device._queue = device._context = device.canary = device.count = None
+    device.tables.clear()
 
 
 def abandon(memory: object) -> None:

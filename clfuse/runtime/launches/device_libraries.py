@@ -17,7 +17,8 @@ from clfuse.runtime.context import lost
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import when_renewed
 from clfuse.runtime.memory.buffers import Buffer
-from clfuse.schedule.records import LibraryCall, Matrix, Product, Transform
+from clfuse.schedule.library_forms import Matrix, Product, Transform
+from clfuse.schedule.records import LibraryCall
 
 MOST_TRANSFORMS: Final = 64
 """Transforms of different shapes whose compiled kernels are kept."""

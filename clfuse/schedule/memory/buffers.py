@@ -26,9 +26,9 @@ from clfuse.schedule.records import (
     Launch,
     LibraryCall,
     Load,
+    Pass,
     Prefix,
     Scatter,
-    SortPass,
     UserLaunch,
 )
 from clfuse.schedule.shape.geometry import stored_nbytes
@@ -48,7 +48,7 @@ Stored = tuple["Access | None", ...]
 
 def reads_of(launch: Launch) -> list[tuple[int, Access | None]]:
     """(value, access) of everything a launch loads; access None: anywhere in it."""
-    if isinstance(launch, SortPass):
+    if isinstance(launch, Pass):
         return [(value, None) for value in launch.reads]
     if isinstance(launch, UserLaunch):
         return [(value, None) for value in launch.reads]
@@ -96,7 +96,7 @@ def _touched(load: Load, kernel: Kernel) -> Access | None:
 
 def writes_of(launch: Launch) -> list[int]:
     """The values that a launch stores to."""
-    if isinstance(launch, SortPass):
+    if isinstance(launch, Pass):
         return list(launch.writes)
     if isinstance(launch, UserLaunch):
         return [launch.buffers[slot] for slot in launch.written]

@@ -29,6 +29,7 @@ from clfuse.schedule.records import (
     Launch,
     LibraryCall,
     Load,
+    Pass,
     Prefix,
     Schedule,
     SortPass,
@@ -286,7 +287,7 @@ def _is_changed(load: Touch, kernel: Kernel) -> bool:
 
 
 def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
-    if isinstance(phase, SortPass):
+    if isinstance(phase, Pass):
         return [(value, 1, None, ()) for value in phase.reads]
     if isinstance(phase, UserLaunch):
         return [(value, 1, None, ()) for value in phase.reads]
@@ -331,7 +332,7 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
 
 
 def _stores(phase: Launch, schedule: Schedule) -> list[Touch]:
-    if isinstance(phase, SortPass):
+    if isinstance(phase, Pass):
         return [(value, 1, None, ()) for value in phase.writes]
     if isinstance(phase, UserLaunch):
         return [(phase.buffers[slot], 1, None, ()) for slot in phase.written]

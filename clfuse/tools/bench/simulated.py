@@ -25,7 +25,7 @@ from clfuse import config
 from clfuse.arrays.handle import fresh
 from clfuse.codegen.kernels import render
 from clfuse.codegen.matmul import render_matmul
-from clfuse.codegen.sorting import render_sort
+from clfuse.codegen.passes import render_pass
 from clfuse.engine.evaluate import pending
 from clfuse.engine.executable import Prepared, observers, storage_roots
 from clfuse.frozen import frozen
@@ -36,7 +36,7 @@ from clfuse.runtime.devices.selection import get_device
 from clfuse.runtime.simulated.simulation import Simulation
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
-from clfuse.schedule.records import Kernel, LibraryCall, Schedule, SortPass
+from clfuse.schedule.records import Kernel, LibraryCall, Pass, Schedule, SortPass
 from clfuse.schedule.traffic import call_nbytes, kernel_nbytes, pass_nbytes
 from clfuse.target.simulated_devices import SIMULATED_DEVICES
 from clfuse.target.traits import DeviceTraits, with_schedule
@@ -80,7 +80,7 @@ class Planned:
     ----------
     name : str
     kind : str
-        Its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, or ``library``.
+        Its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, ``fourier``, or ``library``.
     work_items : int
     nbytes : int
         Bytes that must move: every array once.
@@ -155,6 +155,10 @@ def planned(program: Program, inputs: Arrays, device: Device) -> list[Planned] |
     return list(kernels_of(schedule, device.traits))
 
 
+def _kind(step: Pass) -> str:
+    return "sort" if isinstance(step, SortPass) else "fourier"
+
+
 def kernels_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[Planned]:
     """What a schedule launches, in order."""
     root = storage_roots(schedule)
@@ -162,9 +166,9 @@ def kernels_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[Planned]:
         if isinstance(step, Kernel):
             rendered = render(step, traits, root)
             kind, nbytes = step.kind.name, kernel_nbytes(step, schedule)
-        elif isinstance(step, SortPass):
+        elif isinstance(step, Pass):
             rendered, kind, nbytes = (
-                render_sort(step, traits, root), "sort", pass_nbytes(step, schedule)
+                render_pass(step, traits, root), _kind(step), pass_nbytes(step, schedule)
             )
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered, kind, nbytes = (
@@ -178,7 +182,7 @@ def kernels_of(schedule: Schedule, traits: DeviceTraits) -> Iterator[Planned]:
 def kernel_of(step: Prepared) -> Planned:
     """A kernel that was launched, as the plan has it."""
     kind = step.kernel.kind.name if isinstance(step.kernel, Kernel) else "library"
-    kind = "sort" if isinstance(step.kernel, SortPass) else kind
+    kind = _kind(step.kernel) if isinstance(step.kernel, Pass) else kind
     return Planned(step.rendered.name, kind, math.prod(step.rendered.global_size), step.nbytes)
 
 

@@ -17,8 +17,8 @@ from clfuse.schedule.records import (
     Kernel,
     Launch,
     LibraryCall,
+    Pass,
     Schedule,
-    SortPass,
     UserLaunch,
 )
 from clfuse.schedule.traffic import reads_of, reads_of_call, writes_of, writes_of_call
@@ -49,7 +49,7 @@ def with_readers(lines: Sequence[int], items: Sequence[tuple[Any, ...]]) -> list
 def _writes(launch: Launch, schedule: Schedule) -> list[int]:
     if isinstance(launch, Copy):
         return [launch.target]
-    if isinstance(launch, SortPass):
+    if isinstance(launch, Pass):
         return [*launch.writes, launch.call.target]
     if isinstance(launch, UserLaunch):
         return [launch.buffers[slot] for slot in launch.written]
@@ -61,7 +61,7 @@ def _writes(launch: Launch, schedule: Schedule) -> list[int]:
 def _reads(launch: Launch, schedule: Schedule) -> list[int]:
     if isinstance(launch, Copy):
         return [launch.source]
-    if isinstance(launch, SortPass):
+    if isinstance(launch, Pass):
         return list(launch.reads)
     if isinstance(launch, UserLaunch):
         return launch.reads
@@ -149,6 +149,6 @@ def kind_of(step: Sequence[Launch]) -> str:
     first = step[0]
     if isinstance(first, Copy):
         return "copy"
-    if isinstance(first, LibraryCall | SortPass):
+    if isinstance(first, LibraryCall | Pass):
         return "library"
     return first.kind.name if isinstance(first, Kernel) else "launch"

@@ -14,13 +14,14 @@ import pytest
 from clfuse.codegen.kernels import render
 from clfuse.codegen.lines.expressions import Expressions, Preamble, lanes_like
 from clfuse.codegen.matmul import render_matmul
-from clfuse.codegen.sorting import render_sort
+from clfuse.codegen.passes import render_pass
 from clfuse.codegen.templates import head, library
 from clfuse.ir import build
 from clfuse.ops.row import Ufunc
 from clfuse.ops.table import FAULTY_BUILTINS, SELECTED, UFUNCS
-from clfuse.schedule.records import Kernel, LibraryCall, SortPass
+from clfuse.schedule.records import Kernel, LibraryCall, Pass
 from clfuse.target.traits import DeviceTraits, with_schedule
+from tests.nodevice.schedule.test_fourier import transform
 from tests.nodevice.schedule.test_sorting import places_of, sorted_
 from tests.support.hostile import DTYPES, FLOATS
 from tests.support.recording import BOOL, FLOAT64, array, call, planned, roll, softmax
@@ -107,6 +108,12 @@ def programs() -> Iterator[tuple[str, str]]:
         roots[how] = build.library(
             "scatter", (bins, places, build.cast(places, bins.dtype)), bins.shape, bins.dtype, param
         )
+    for n, name in ((360, "fft"), (1 << 16, "ifft"), (1001, "rfft"), (509, "irfft"), (7, "hfft")):
+        for char in "fd":
+            dtype = {"fft": "e", "rfft": char}.get(name, char.upper())
+            made_of = {"irfft": char, "hfft": char}.get(name, char.upper())
+            operand = array(5, n if name != "irfft" else n // 2 + 1, dtype=np.dtype(dtype))
+            roots[f"{name}_{char}"] = transform(operand, n, name, np.dtype(made_of))
     for axes in ((0,), (1,), (0, 1)):
         roots[f"sum{len(axes)}{axes[0]}"] = build.reduce("add", x, axes, FLOAT64)
     for schedule, traits in (("cpu", CPU), ("gpu", GPU)):
@@ -115,8 +122,8 @@ def programs() -> Iterator[tuple[str, str]]:
                 made = None
                 if isinstance(launch, Kernel):
                     made = render(launch, traits, lambda value: value)
-                elif isinstance(launch, SortPass):
-                    made = render_sort(launch, traits, lambda value: value)
+                elif isinstance(launch, Pass):
+                    made = render_pass(launch, traits, lambda value: value)
                 elif isinstance(launch, LibraryCall) and launch.name == "matmul":
                     made = render_matmul(launch, traits, lambda value: value)
                 if made is not None:

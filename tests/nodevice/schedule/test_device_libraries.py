@@ -11,7 +11,8 @@ import pytest
 from clfuse.ir import build
 from clfuse.ir.nodes import TRANSFORM, Node
 from clfuse.schedule.device_libraries import LEAST_SIDE
-from clfuse.schedule.records import Kernel, LibraryCall, Matrix, Product, Transform
+from clfuse.schedule.library_forms import Matrix, Product, Transform
+from clfuse.schedule.records import Kernel, LibraryCall
 from tests.support.recording import TRAITS, array, call, number, planned
 
 OWN = replace(TRAITS, schedule="gpu")
