@@ -18,7 +18,7 @@ from typing import Final
 
 from clfuse.target.traits import DeviceTraits
 
-from .records import Item, Step
+from .records import Item, Kernel, Step
 
 CACHED_READ_WEIGHT: Final = 3.0
 """A load that hits the cache, and the address for it, in additions."""
@@ -84,6 +84,11 @@ def max_arguments(traits: DeviceTraits) -> int:
 def weight_of(items: Iterable[Item]) -> float:
     """The operations of a body, in additions."""
     return sum([item.op.weight for item in items if isinstance(item, Step)])
+
+
+def pass_weight(kernel: Kernel) -> float:
+    """The operations that all passes over an element have, in additions."""
+    return sum([weight_of(phase.body) for phase in kernel.phases])
 
 
 def min_elements_per_item(traits: DeviceTraits, weight: float = 0.0) -> int:

@@ -127,11 +127,9 @@ class Step:
 
 @frozen
 class Accumulator:
-    """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`.
-
-    `position` is the register with the index for argmin and argmax, else None. `partial` and
-    `partial_position` are value numbers when the kernel is the first of two stages.
-    """
+    """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`. `position`
+    is the register with the index for argmin and argmax, else None; `partial` and
+    `partial_position` are value numbers when the kernel is the first of two stages."""
 
     var: int
     name: str
@@ -156,11 +154,9 @@ class Store:
 
 @frozen
 class Prefix:
-    """Register `var` = fold of `operand` with the REDUCTIONS row `name`, up to this iteration.
-
-    Along the last extent. `partial` is the value with the folds of all pieces (row by row) where
-    the extent is split: those before a piece come into it.
-    """
+    """Register `var` = fold of `operand` with the REDUCTIONS row `name`, up to this iteration along
+    the last extent. `partial` is the value with the folds of all pieces (row by row) where the
+    extent is split: those before a piece come into it."""
 
     var: int
     name: str
@@ -319,10 +315,8 @@ class Kernel:
 
 @frozen
 class Scratch:
-    """A tile of a value of this shape in local memory, in array number `array` of its kernel.
-
-    Its first element is that of index ``tile start + low`` of the value; `strides` in elements.
-    """
+    """A tile of a value of this shape in local memory, in array number `array` of its kernel. Its
+    first element is that of index ``tile start + low`` of the value; `strides` in elements."""
 
     array: int
     shape: tuple[int, ...]
@@ -332,11 +326,9 @@ class Scratch:
 
 @frozen
 class Border:
-    """What a tile of update `value` has outside of the region that the update writes.
-
-    That is what `base` has there: `box` are the first index and the end of the region along each
-    axis of `shape`, `low` and `high` as in `Stage`, but of the value's own indices.
-    """
+    """What a tile of update `value` has outside of the region that the update writes: what `base`
+    has there. `box` are the first index and the end of the region along each axis of `shape`, `low`
+    and `high` as in `Stage`, but of the value's own indices."""
 
     value: int
     base: int

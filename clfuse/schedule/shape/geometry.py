@@ -458,8 +458,7 @@ def should_stream(kernel: Kernel, traits: DeviceTraits) -> bool:
 
 
 def rows_are_aligned(kernel: Kernel, part: Kernel) -> bool:
-    """Whether every row that a part of a kernel stores begins with a whole vector if its array
-    does."""
+    """Whether each row that a part stores begins with a whole vector if its array does."""
     return not any(
         place % kernel.width
         for store in part.stores
@@ -538,7 +537,7 @@ def pieces_of(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) ->
     lanes = 1
     if kernel.vector < len(kernel.extents) - kernel.reduced:
         lanes = min(kernel.width * kernel.strips, kernel.extents[kernel.vector])
-    smallest = max(1, cost.min_elements_per_piece(traits, _pass_weight(kernel)) // lanes)
+    smallest = max(1, cost.min_elements_per_piece(traits, cost.pass_weight(kernel)) // lanes)
     if traits.schedule == "gpu":
         wanted = max(1, traits.work_items // max(traits.work_group, 1))
         smallest = max(traits.work_group * 4, 1)
@@ -560,13 +559,8 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
             kernel.work_items = min(units, MOST_GROUPS) * kernel.work_group
         return
     work = groups * max(kernel.width, 1) * kernel.strips * length
-    most = work // cost.min_elements_per_item(traits, _pass_weight(kernel))
+    most = work // cost.min_elements_per_item(traits, cost.pass_weight(kernel))
     kernel.work_items = _items_for(units, max(1, min(traits.work_items, most)))
-
-
-def _pass_weight(kernel: Kernel) -> float:
-    """The operations that all passes over an element have, in additions."""
-    return sum([cost.weight_of(phase.body) for phase in kernel.phases])
 
 
 def _items_for(units: int, most: int) -> int:
