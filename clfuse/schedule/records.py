@@ -127,8 +127,8 @@ class Step:
 
 @frozen
 class Accumulator:
-    """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`. `position`
-    is the register with the index for argmin and argmax, else None; `partial` and
+    """Register `var` (after the loop) = fold of `operand` with the REDUCTIONS row `name`.
+    `position` is the register with the index for argmin and argmax, else None; `partial` and
     `partial_position` are value numbers when the kernel is the first of two stages."""
 
     var: int
