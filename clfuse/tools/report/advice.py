@@ -32,6 +32,9 @@ MANY: Final = 20
 LARGE: Final = 1 << 16
 """Elements of an array whose bytes count."""
 
+LARGE_NBYTES: Final = 1 << 16
+"""Bytes of a copy that is one of an array."""
+
 HOST_STATES: Final = ("python", "record", "plan")
 
 
@@ -274,7 +277,8 @@ def copies_in_loop(summary: Summary) -> Iterator[Advice]:
     """The same line copies between host and device again and again."""
     for file, line in summary.all_lines():
         for is_to_device, copied in line.copies.items():
-            if copied.count < MANY or not _is_worth(copied.elapsed_ns, summary):
+            is_small = copied.nbytes < copied.count * LARGE_NBYTES  # numbers that are looked at
+            if copied.count < MANY or is_small or not _is_worth(copied.elapsed_ns, summary):
                 continue
             way = "to the device" if is_to_device else "to the host"
             yield Advice(

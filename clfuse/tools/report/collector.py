@@ -152,7 +152,8 @@ class Collector:
         self.fallbacks: dict[tuple[int, str, str], int] = {}
         self.numpy: dict[tuple[int, str], list[float]] = {}  # (line, why) -> count, nanoseconds
         self.evaluations: dict[int, float] = {}
-        self.memory: list[tuple[int, int, dict[int, int]]] = []
+        # Moment, bytes, and the lines that hold them, where those were looked up.
+        self.memory: list[tuple[int, int, dict[int, int] | None]] = []
         self.plans_left = 0
         self.before: dict[str, int] = {}
         self.after: dict[str, int] = {}
@@ -468,8 +469,6 @@ class Collector:
         return held
 
     def _note_memory(self, now_ns: int, held: dict[int, int] | None) -> None:
-        if held is None:
-            held = self.memory[-1][2] if self.memory else {}
         if len(self.memory) >= MOST_ON_TIMELINE:
             del self.memory[1::2]
         self.memory.append((now_ns, counters["device_bytes_now"], held))

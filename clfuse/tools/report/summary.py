@@ -243,7 +243,7 @@ def summarized(collector: Collector, circumstances: Circumstances) -> Summary:
     if owned:
         # Who held it is looked up after an evaluation: that of the largest of those moments.
         peak = max(owned, key=lambda place: memory[place][1])
-        for number, nbytes in memory[peak][2].items():
+        for number, nbytes in (memory[peak][2] or {}).items():
             if line := line_of(number):
                 line.held_nbytes += nbytes
     counted = {

@@ -133,9 +133,11 @@ def memory(summary: Summary) -> str:
         'preserveAspectRatio="none" role="img" aria-label="Memory of arrays over time">'
     ]
     scale = WIDTH / max(summary.elapsed_ns, 1)
+    known: dict[int, int] = {}
     for first in range(0, len(samples), stride):
         part = samples[first : first + stride]
-        now_ns, nbytes, held = max(part, key=lambda sample: sample[1])
+        now_ns, nbytes, _ = max(part, key=lambda sample: sample[1])
+        held = known = next((each for _, _, each in reversed(part) if each is not None), known)
         start = part[0][0] - seen.start_ns
         end = seen.end_ns - seen.start_ns
         if first + stride < len(samples):
