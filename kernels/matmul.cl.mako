@@ -47,8 +47,7 @@ __kernel void ${k.name}(${k.signature})
             for (int a = 0; a < ${k.block}; a++) {
 #pragma unroll
                 for (int b = 0; b < ${k.block}; b++) {
-                    const ${k.type} product = ${k.product};
-                    sums[a][b] = ${k.sum};
+                    ${k.accumulate}
                 }
             }
         }

@@ -33,6 +33,13 @@ BLOCKS: Final = (4, 2, 1)
 """Results along one side of a work-item's block, tried in this order: 64 x 64 results a group read
 each element 64 times less often than one by one; small matrices need more groups instead."""
 
+LARGE_TILE: Final = 128
+LARGE_DEPTH: Final = 8
+"""Results along one side of a group's tile of large matrices, and products of one step."""
+
+LARGE_WORDS: Final = 128
+"""Registers of a work-item that such a tile needs."""
+
 LOCAL_SHARE: Final = 0.5
 """How much of the local memory the tiles may take, so that two groups run at once."""
 
@@ -48,6 +55,21 @@ def _block(call: LibraryCall, side: int, traits: DeviceTraits) -> int:
     return 1
 
 
+def _is_large(call: LibraryCall, traits: DeviceTraits) -> bool:
+    """Whether the product is worth large tiles: enough of them for all multiprocessors, of numbers
+    of four bytes."""
+    *batch, rows, columns = call.shape
+    tiles = math.prod(batch) * (rows // LARGE_TILE) * (columns // LARGE_TILE)
+    pitch = LARGE_TILE + 4
+    return (
+        call.dtype.char in "fiIlL" and call.dtype.itemsize == 4
+        and traits.item_words >= LARGE_WORDS
+        and traits.max_work_group >= SIDE * SIDE
+        and 4 * LARGE_DEPTH * pitch * 4 <= LOCAL_SHARE * traits.local_nbytes
+        and tiles >= traits.compute_units
+    )
+
+
 def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
     """Write ``a @ b`` for matrices of any strides and broadcast batch dimensions."""
     left, right = call.operands
@@ -55,8 +77,10 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
     rows, inner, columns = call.shape[-2], left.shape[-1], call.shape[-1]
     batch = call.shape[:-2]
     side = SIDE if traits.max_work_group >= SIDE * SIDE else 1
+    is_large = _is_large(call, traits)
     block = _block(call, side, traits)
-    tile = side * block
+    tile = LARGE_TILE if is_large else side * block
+    depth = LARGE_DEPTH if is_large else side
     tiles = -(-rows // tile) * -(-columns // tile) * math.prod(batch)
     after = _after(call)
     reaches = [_reach(item.access, after.extents) for item in after.body if isinstance(item, Load)]
@@ -100,7 +124,6 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
     load_right = loaded(right, "r", "p", "j")
     body = Body(after, traits, arguments, preamble)
     lines = _epilogue(body, after, call)
-    dtypes = [call.dtype, call.dtype]
     # Neighbouring work-items load neighbouring elements, whichever axis those lie along.
     along_rows = left.strides[-2] == 1 and left.strides[-1] != 1
     along_columns = right.strides[-2] != 1 or right.strides[-1] == 1
@@ -113,20 +136,24 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
         tile=tile,
         type=register_type(call.dtype),
         decode=decode,
-        left_inner=f"/ {tile}" if along_rows else f"% {side}",
-        left_outer=f"% {tile}" if along_rows else f"/ {side}",
-        right_inner=f"/ {tile}" if along_columns else f"% {side}",
-        right_outer=f"% {tile}" if along_columns else f"/ {side}",
+        depth=depth,
+        pitch=tile + 4,
+        group=side * side,
+        loads=tile * depth // (side * side),
+        left_inner=f"/ {tile}" if along_rows else f"% {depth}",
+        left_outer=f"% {tile}" if along_rows else f"/ {depth}",
+        right_inner=f"/ {tile}" if along_columns else f"% {depth}",
+        right_outer=f"% {tile}" if along_columns else f"/ {depth}",
         load_left=load_left,
         load_right=load_right,
-        product=writer.formatted("multiply", dtypes, ["l[a]", "r[b]"], call.dtype, 4),
-        sum=writer.formatted("add", dtypes, ["sums[a][b]", "product"], call.dtype, 4),
+        accumulate=_accumulate(call, traits, writer),
         row=f"i{rank - 2}",
         epilogue=body.group_lines + lines,
         signature=arguments.signature,
         head="".join(templates.head(preamble, needs_fp64(call.dtype) or uses_fp64(after))),
     )
-    source = templates.render("matmul.cl.mako", {"k": context})
+    template = "matmul_tiles.cl.mako" if is_large else "matmul.cl.mako"
+    source = templates.render(template, {"k": context})
     return Rendered(
         name,
         source,
@@ -136,6 +163,17 @@ def render_matmul(call: LibraryCall, traits: DeviceTraits, root: Callable[[int],
         (side * side,),
         call.dtype.kind == "f" and not preamble.libraries and may_relax(after, traits),
     )
+
+
+def _accumulate(call: LibraryCall, traits: DeviceTraits, writer: Expressions) -> str:
+    """A statement that adds a product to a sum: rounded once where a GPU does that in one
+    instruction."""
+    if call.dtype.char in "fd" and traits.kind == "gpu":
+        return "sums[a][b] = fma(l[a], r[b], sums[a][b]);"
+    dtypes = [call.dtype, call.dtype]
+    product = writer.formatted("multiply", dtypes, ["l[a]", "r[b]"], call.dtype, 4)
+    total = writer.formatted("add", dtypes, ["sums[a][b]", "product"], call.dtype, 4)
+    return f"const {register_type(call.dtype)} product = {product}; sums[a][b] = {total};"
 
 
 def _after(call: LibraryCall) -> Kernel:

@@ -120,6 +120,8 @@ class DeviceTraits:
         width of a pointer.
     max_work_group : int
         The most work-items that a work-group may have.
+    item_words : int
+        Registers of 32 bits that a work-item of a GPU may have without spilling.
     stream_nbytes : int
         A kernel on a CPU that reads and writes at least this much stores past the caches.
     operation_nbytes : float
@@ -196,6 +198,7 @@ class DeviceTraits:
     max_parameter_nbytes: int = 1024
     address_bits: int = 64
     max_work_group: int = 1024
+    item_words: int = 128
     stream_nbytes: int = STREAM_NBYTES
     operation_nbytes: float = OPERATION_NBYTES
     launch_nbytes: int = LAUNCH_NBYTES
@@ -361,6 +364,13 @@ QUIRKS: tuple[Quirk, ...] = (
         " becomes 0 (PTX, GCN and Xe alike); OpenCL C leaves it open, and x86-64, whose numbers are"
         " NumPy's, gives the least number of an int or a long",
         "https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cvt",
+    ),
+    Quirk(
+        "intel-gpus-have-few-registers",
+        {"vendor": r"^Intel", "kind": "gpu"},
+        {"item_words": 64},
+        "a thread of 128 registers of 32 bytes (64 on a Data Center GPU) runs 16 or 32 work-items",
+        "https://www.intel.com/content/www/us/en/docs/oneapi/optimization-guide-gpu/2024-1/small-register-mode-vs-large-register-mode.html",
     ),
     Quirk(
         "oclgrind-takes-no-wide-integers",

@@ -64,3 +64,79 @@ def test_what_follows_is_part_of_the_product(xp: ModuleType) -> None:
         expected = function(np, x, w, bias, scale)
         assert made.dtype == expected.dtype
         np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-12)
+
+
+def assert_large(xp: ModuleType, made: object, *, is_large: bool = True) -> None:
+    """Whether the last kernel has tiles of 128 x 128."""
+    *_, kernel = xp.explain(made).kernels
+    assert ("staged" in kernel.source) == is_large
+
+
+def test_products_in_large_tiles_are_exact(
+    xp: ModuleType, planned_for: Callable[..., None]
+) -> None:
+    planned_for("gpu", compute_units=2, local_nbytes=48 << 10)
+    batch = Batch(xp)
+
+    def compared(one: tuple[int, ...], two: tuple[int, ...], char: str, turns: str) -> None:
+        sides = []
+        for shape, is_turned in zip((one, two), turns, strict=True):
+            values = RNG.integers(0, 9, shape).astype(char)
+            sides.append(np.swapaxes(values, -1, -2).copy() if is_turned == "t" else values)
+
+        def product(m: ModuleType) -> object:
+            x, y = (
+                m.swapaxes(m.asarray(values), -1, -2) if is_turned == "t" else m.asarray(values)
+                for values, is_turned in zip(sides, turns, strict=True)
+            )
+            return x @ y
+
+        batch.same(f"{one} {two} {char} {turns}", product)
+        assert_large(xp, product(xp))
+
+    for turns in ("..", ".t", "t.", "tt"):
+        for one, two in (((256, 8), (8, 128)), ((257, 21), (21, 300)), ((300, 3), (3, 301))):
+            compared(one, two, "f", turns)
+    compared((3, 1, 130, 16), (2, 16, 129), "f", "..")
+    compared((257, 21), (21, 300), "i", "..")
+    compared((257, 21), (21, 300), "I", "..")
+    batch.check()
+
+
+def test_what_follows_a_product_in_large_tiles(
+    xp: ModuleType, planned_for: Callable[..., None]
+) -> None:
+    planned_for("gpu", compute_units=2, local_nbytes=48 << 10)
+    x, w, bias = (RNG.integers(-9, 9, shape).astype("f4") / 4 for shape in
+                  ((2, 261, 40), (40, 137), (137,)))
+    batch = Batch(xp)
+
+    def dense(m: ModuleType) -> object:
+        return m.maximum(m.asarray(x) @ m.asarray(w) * 2 + m.asarray(bias), 0)
+
+    def mask(m: ModuleType) -> object:
+        return m.asarray(x) @ m.asarray(w) > m.asarray(bias)
+
+    def rows(m: ModuleType) -> object:
+        return (m.asarray(x)[:, ::-1] @ m.asarray(w)[:, 2:])[:, 1:] - m.asarray(x)[:, :-1, :1]
+
+    for function in (dense, mask, rows):
+        batch.same(function.__name__, function)
+    assert_large(xp, dense(xp))
+    assert len(xp.explain(dense(xp)).kernels) == 1
+    batch.check()
+
+
+def test_tiles_are_large_where_all_multiprocessors_have_one(
+    xp: ModuleType, planned_for: Callable[..., None]
+) -> None:
+    def product(char: str = "f") -> object:
+        a, b = np.ones((260, 9), char), np.ones((9, 260), char)
+        return xp.asarray(a) @ xp.asarray(b)
+
+    planned_for("gpu", compute_units=4, local_nbytes=48 << 10)
+    assert_large(xp, product())
+    assert_large(xp, product("d"), is_large=False)
+    for other in ({"compute_units": 5}, {"local_nbytes": 16 << 10}, {"max_work_group": 128}):
+        planned_for("gpu", **{"compute_units": 4, "local_nbytes": 48 << 10} | other)
+        assert_large(xp, product(), is_large=False)

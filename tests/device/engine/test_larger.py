@@ -441,6 +441,7 @@ def expected_of_workload() -> tuple[Any, ...]:
 FAULTS = ["clCreateBuffer", "clEnqueueNDRangeKernel", "clEnqueueCopyBuffer", "clSetKernelArg"]
 
 
+@pytest.mark.filterwarnings("ignore:.*which are right:clfuse.errors.KernelBuildWarning")
 @pytest.mark.parametrize("name", [*FAULTS, "clEnqueueWriteBuffer"])
 @pytest.mark.parametrize("first", [0, 3, 11, 40])
 def test_a_driver_that_refuses_a_call_in_between_loses_nothing(

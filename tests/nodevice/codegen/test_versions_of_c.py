@@ -94,12 +94,15 @@ def programs() -> Iterator[tuple[str, str]]:
     turned = build.view(y, (700, 300), 0, (1, 700))
     whole = array(700, 300, dtype=INT32)
     product = build.library("matmul", (x, y), (700, 700), FLOAT64)
+    singles = [array(*shape, dtype=np.float32) for shape in ((700, 300), (300, 700))]
+    large = build.library("matmul", singles, (700, 700), singles[0].dtype)
     roots = {
         "map": call("add", call("sin", x), x), "turned": call("add", x, turned),
         "cast": build.cast(x, INT32), "half": build.cast(x, HALF), "softmax": softmax(x),
         "rolled": call("add", roll(x, 3, 1), x), "least": build.arg_reduce("argmin", x, (1,)),
         "scan": build.scan("add", x, 1, FLOAT64), "scans": build.scan("add", x, 0, FLOAT64),
         "sort": sorted_(whole), "places": places_of(whole), "product": product,
+        "large": call("tanh", large),
     }
     bins, places = array(5000, dtype=np.int64), array(700, dtype=INT32)
     roots["tally"] = build.library("tally", [places], (4, 64), INT32)
