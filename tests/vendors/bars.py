@@ -49,8 +49,8 @@ BARS_THERE: Final[dict[tuple[str, str], Bar]] = {
     # of a product, and for 20 steps of Mandelbrot in double precision.
     ("matmul", "pvc"): Bar(stack_nbytes=256),
     ("map", "pvc"): Bar(stack_nbytes=1024),
-    # Butterflies of 13 points: 26 doubles, and as many sums and differences.
-    ("fourier", "pvc"): Bar(stack_nbytes=512),
+    # Rounds of 13 points: 26 doubles, and as many sums and differences, twice.
+    ("fourier", "pvc"): Bar(stack_nbytes=1024),
     # Sums that keep the errors of their additions, of two values an element.
     ("reduce", "pvc"): Bar(stack_nbytes=256),
     # A stencil of doubles in boxes, and 16 partial sums that are added in pairs.
