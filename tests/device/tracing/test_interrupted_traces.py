@@ -71,6 +71,8 @@ def traced_and_interrupted(kind: type[Interrupt], step: int) -> int:
     drawing(rng)(x, 2.0)
     with kind() as counted:
         drawing(rng)(x, 2.0)
+    gc.collect()
+    before = trace._alive[0]  # what an earlier test's error holds
     for at in range(1, counted.count + 1, step):
         function, interrupt = drawing(rng), kind(at)
         with suppress(KeyboardInterrupt), interrupt:
@@ -80,7 +82,7 @@ def traced_and_interrupted(kind: type[Interrupt], step: int) -> int:
         assert trace.tracers == [0], where
         assert vars(Storage)["node"] is slot, where
         # No cycle holds what was traced; a destructor in Python may lose count.
-        assert trace._alive[0] == 0 or loading.load() is None, where
+        assert trace._alive[0] <= before or loading.load() is None, where
         require_untraced()
         expected = next_of(rng)
         np.testing.assert_allclose(function(x, 2.0), expected, 1e-12, err_msg=where)
