@@ -81,6 +81,6 @@ def test_folds_of_many_operations_see_every_element_once(xp: ModuleType, length:
                 lambda m, x=x, y=row, f=name: getattr(m, f)(many(m, m.asarray(x), m.asarray(y)), 1),
             )
     batch.check()
-    kernel, *pieces = xp.explain(many(xp, xp.asarray(x), xp.asarray(row)).sum(1)).kernels
-    assert not pieces or xp.get_device().traits.schedule == "gpu"
+    # What a fold of pieces follows, where the rows are split.
+    kernel = xp.explain(many(xp, xp.asarray(x), xp.asarray(row)).sum(1)).kernels[0]
     assert length == 1 or ("u1" in kernel.source) == (xp.get_device().traits.schedule == "cpu")
