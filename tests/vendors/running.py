@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 from tests.vendors.figures import CompileError
 
-__all__ = ["run"]
+__all__ = ["TooSlowError", "limit_s", "run"]
 
 #: A batch takes a second; what takes this long hangs.
 TIMEOUT_S = 600
+
+limit_s: ContextVar[float] = ContextVar("limit_s", default=TIMEOUT_S)
+"""Seconds that a compiler may take in this context."""
+
+
+class TooSlowError(CompileError):
+    """It took longer than `limit_s`."""
 
 
 def run(command: Sequence[object], **environment: str) -> str:
@@ -20,16 +28,16 @@ def run(command: Sequence[object], **environment: str) -> str:
     Raises
     ------
     CompileError
-        It failed, crashed or took too long.
+        It failed or crashed; `TooSlowError` where it took too long.
     """
     texts = [str(each) for each in command]
     try:
         done = subprocess.run(
-            texts, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
-            text=True, errors="replace", env={**os.environ, **environment},
+            texts, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s.get(),
+            check=False, text=True, errors="replace", env={**os.environ, **environment},
         )
     except subprocess.TimeoutExpired as error:
-        raise CompileError(f"{texts[0]} took more than {TIMEOUT_S} s") from error
+        raise TooSlowError(f"{texts[0]} took more than {limit_s.get()} s") from error
     if done.returncode:
         raise CompileError(f"{texts[0]} ended with {done.returncode}:\n{done.stdout}")
     return done.stdout
