@@ -85,22 +85,36 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
         k.group = group
         groups = step.rows
     else:
-        for name, number in (("chunks", step.chunks), ("length", step.length)):
-            arguments.integer(name, number)
-        arguments.integer("shift", step.shift)
-        k.keys = arguments.buffer(step.reads[0], key)
+        _read_digits(step, arguments, k, key)
         table = step.writes[0] if stage == "count" else step.reads[-1]
         k.table = arguments.buffer(table, INTEGERS[4], written=True)
         if stage == "scatter":
-            k.sorted_keys = arguments.buffer(step.writes[0], key, written=True)
-            if step.payload:
-                k.carried = arguments.buffer(step.reads[1], carried)
-                k.sorted_carried = arguments.buffer(step.writes[1], carried, written=True)
+            _write_sorted(step, arguments, k, key, carried)
         groups = -(-step.rows * step.chunks // group)
     k.signature = arguments.signature
     source = templates.render("radix_sort.cl.mako", {"k": k})
     bindings = tuple(arguments.bindings)
     return Rendered(k.name, source, bindings, arguments.dtypes, (groups * group,), (group,))
+
+
+def _read_digits(
+    step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype
+) -> None:
+    """What the stages have that look at digits of keys."""
+    for name, number in (("chunks", step.chunks), ("length", step.length)):
+        arguments.integer(name, number)
+    arguments.integer("shift", step.shift)
+    k.keys = arguments.buffer(step.reads[0], key)
+
+
+def _write_sorted(
+    step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype, carried: np.dtype
+) -> None:
+    """What the stages have that put keys, and what travels with them, into their order."""
+    k.sorted_keys = arguments.buffer(step.writes[0], key, written=True)
+    if step.payload:
+        k.carried = arguments.buffer(step.reads[1], carried)
+        k.sorted_carried = arguments.buffer(step.writes[1], carried, written=True)
 
 
 def _tiled(
@@ -123,20 +137,14 @@ def _tiled(
         k.table = arguments.buffer(step.writes[0], counters, written=True)
         groups = step.rows
     else:
-        for name, number in (("chunks", step.chunks), ("length", step.length)):
-            arguments.integer(name, number)
-        arguments.integer("shift", step.shift)
-        k.keys = arguments.buffer(step.reads[0], key)
+        _read_digits(step, arguments, k, key)
         if step.stage == "count":
             k.table = arguments.buffer(step.writes[0], counters, written=True)
         else:
             before = step.reads[len(step.writes) :]
             k.table = arguments.buffer(before[0], counters, written=True)
             k.totals = arguments.buffer(before[1], counters) if segments > 1 else ""
-            k.sorted_keys = arguments.buffer(step.writes[0], key, written=True)
-            if step.payload:
-                k.carried = arguments.buffer(step.reads[1], carried)
-                k.sorted_carried = arguments.buffer(step.writes[1], carried, written=True)
+            _write_sorted(step, arguments, k, key, carried)
     k.signature = arguments.signature
     source = templates.render("radix_tiles.cl.mako", {"k": k})
     size = (groups * k.group,)

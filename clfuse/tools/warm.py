@@ -72,9 +72,10 @@ def _until_nothing_is_built(program: list[str], runs: int) -> int:
             env=os.environ | SETTINGS, check=False,
         ).returncode  # fmt: skip
         seconds = time.monotonic() - start
-        built = len(_kept() - kept)
+        before, kept = kept, _kept()
+        built = len(kept - before)
         found = count_earned() - earned
-        kept, earned = _kept(), earned + found
+        earned += found
         kernels = f"{built} files more in the caches" if built else "nothing to build"
         print(f"clfuse warm: run {run}: {seconds:.1f} s, {kernels}", file=sys.stderr, flush=True)
         if code or not (built or found):
