@@ -18,23 +18,29 @@ import gc
 import itertools
 import mmap
 import os
+import sys
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from clfuse import config
+from clfuse._core import loading
 from clfuse.config import settings
-from clfuse.errors import AllocationError
+from clfuse.errors import AllocationError, DeviceError
 
 from . import lost
 from .base import DeviceBase
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyopencl as cl
 
-__all__ = ["Pool", "all_pools", "block_size", "host_nbytes", "when_short", "when_tight"]
+__all__ = [
+    "LentMemory", "Pool", "all_pools", "block_size", "host_nbytes", "when_short", "when_tight",
+]  # fmt: skip
 
 #: Alignment and least size of a block: the largest OpenCL C type (double16, long16) and two cache
 #: lines.
@@ -226,19 +232,28 @@ class Pool:
 
     def trim(self) -> None:
         """Return all blocks without an owner to the system."""
-        unused = []
-        for size, held in self._held():
-            try:
-                while True:
-                    unused.append(held.pop())
-                    self.managed_nbytes -= size
-            except IndexError:  # empty; another thread may be taking and giving meanwhile
-                pass
-        # A driver keeps its own memory until the commands that use it are done; ours goes at once.
-        # What was given back before this line was used by commands from before this line only.
-        self.device.finish()
-        for block in unused:
-            block.release()
+        unused: list[tuple[int, list[cl.Buffer]]] = []
+        try:
+            for size, held in self._held():
+                unused.append((size, []))
+                # In C up to the end: no interrupt comes between the two lists.
+                with suppress(IndexError):  # empty; another thread may take and give meanwhile
+                    unused[-1][1].extend(map(list.pop, itertools.repeat(held)))
+            # A driver keeps its own memory until the commands that use it are done; ours goes at
+            # once. What was given back before this line was used by commands from before it only.
+            self.device.finish()
+        except BaseException:
+            for size, blocks in unused:
+                for block in blocks:
+                    self.give(block, size)
+            raise
+        for size, blocks in unused:
+            for block in blocks:
+                memory: Any = block.hostbuf
+                if memory is not None:
+                    memory.base.nbytes = 0
+                self.managed_nbytes -= size
+                block.release()
 
     def close(self) -> None:
         """Keep no block any more: the device was lost, and its memory is freed with the last one.
@@ -276,7 +291,6 @@ class Pool:
                 if not lost.is_alive(self.device):
                     raise lost.mark(self.device, f"{nbytes:,} bytes could not be allocated")
                 raise AllocationError(self._too_much(nbytes))
-            self.managed_nbytes += size
         return block, size
 
     def _make(self, nbytes: int, size: int) -> cl.Buffer | None:
@@ -286,21 +300,18 @@ class Pool:
         if self.managed_nbytes + size > self.limit_nbytes:
             return None
         # Rounding up must not push a legal allocation over the device's limit.
-        size = min(size, max(nbytes, self.largest_nbytes))
+        counted, size = size, min(size, max(nbytes, self.largest_nbytes))
         flags = cl.mem_flags.READ_WRITE
         try:
             if self.host_backed:
-                return cl.Buffer(
-                    self.device.context,
-                    flags | cl.mem_flags.USE_HOST_PTR,
-                    hostbuf=_host_block(size),
-                )
+                return self._lend(_host_block(size), counted)
             block = cl.Buffer(self.device.context, flags, size)
             # Makes the driver allocate now, where something can still be done about a failure. Not
             # clEnqueueMigrateMemObjects: NVIDIA's driver crashes in a thread of its own when that
             # command was held back (580.159). Nobody waits for the fill; it has its place in the
             # queue before whatever the block's owner puts there.
             cl.enqueue_fill_buffer(self.device.queue, block, FIRST_TOUCH, 0, FIRST_TOUCH.nbytes)
+            self.managed_nbytes += counted
             return block
         except (MemoryError, OSError):
             return None
@@ -308,6 +319,17 @@ class Pool:
             if lost.status_of(error) in lost.MEMORY:
                 return None
             raise lost.error_of_driver(self.device, error, f"{nbytes:,} bytes") from error
+
+    def _lend(self, memory: npt.NDArray[np.uint8], counted: int) -> cl.Buffer:
+        """Return a block of memory of the host, as large as is counted for it, or smaller."""
+        import pyopencl as cl
+
+        lent = LentMemory(self, memory)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        block = cl.Buffer(self.device.context, flags, hostbuf=np.asarray(lent))
+        lent.nbytes = counted
+        self.managed_nbytes += counted
+        return block
 
     def _make_exact(self, nbytes: int) -> cl.Buffer:
         import pyopencl as cl
@@ -332,6 +354,64 @@ class Pool:
             f"{' raise CLFUSE_MEMORY_LIMIT,' if by else ''} or choose another device with"
             " CLFUSE_DEVICE"
         )
+
+
+class LentMemory:
+    """Memory of the host that a driver was told to use, for one block of a pool: it goes once no
+    command may use it.
+
+    A block goes with `Pool.trim`, which waits for the queue. One that an interrupt has lost
+    between the pool and its owner goes at any moment: commands of its last owner, or the one that
+    fills it, may be under way. A driver keeps its own memory until they are done; this is not the
+    driver's.
+
+    Parameters
+    ----------
+    pool : Pool
+        Which counts it.
+    array : numpy.ndarray
+        The memory.
+
+    Attributes
+    ----------
+    nbytes : int
+        What the pool counts for it; 0 as long as no command may use it: it was not given to anybody
+        yet, or the queue was waited for.
+    """
+
+    __slots__ = ("__array_interface__", "_pool", "array", "nbytes")
+
+    def __init__(self, pool: Pool, array: npt.NDArray[np.uint8]) -> None:
+        self._pool = weakref.ref(pool)  # pyopencl's buffers hold what the collector does not see
+        self.array = array
+        self.nbytes = 0
+        self.__array_interface__ = array.__array_interface__
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Called again where an interrupt ends it.
+        try:
+            pool = self._pool() if self.nbytes else None
+        except AttributeError:
+            return  # half made: an interrupt has ended the constructor
+        # The queues were finished when the interpreter began to end, and before a fork.
+        if pool is None or is_finalizing() or pool.device.forked:
+            return
+        import pyopencl as cl
+
+        device = pool.device
+        try:
+            device.pinned.append((cl.enqueue_marker(device.queue), self.array))
+        except (cl.Error, DeviceError) as error:
+            # The next use of the device raises. There is no way to wait for the commands.
+            lost.waiting(device, error)
+            lost.abandon(self.array)
+        pool.managed_nbytes -= self.nbytes
+        self.nbytes = 0
+
+
+_core: Final = loading.load()
+if _core is not None:
+    LentMemory.__del__ = _core.undisturbed(LentMemory.__del__)  # type: ignore[method-assign]
 
 
 def _heed_limits() -> None:

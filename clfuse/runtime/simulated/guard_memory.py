@@ -17,6 +17,7 @@ import bisect
 import ctypes
 import faulthandler
 import mmap
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -27,6 +28,7 @@ import numpy.typing as npt
 
 from clfuse._core import loading
 from clfuse.frozen import frozen
+from clfuse.runtime.context.pool import LentMemory
 
 __all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena", "distance", "guarded"]
 
@@ -93,8 +95,9 @@ class Guarded:
             "version": 3, "data": (address, False), "shape": (size,), "typestr": "|u1",
         }  # fmt: skip
 
-    def __del__(self) -> None:
-        self.owner.take_back(self.address, self.size)
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():  # else it goes with the process
+            self.owner.take_back(self.address, self.size)
 
     @property
     def lead(self) -> int:
@@ -278,5 +281,6 @@ def arena() -> Arena | None:
 def guarded(block: Any) -> Guarded | None:
     """The memory of a block, if it is `Guarded`."""
     memory: Any = getattr(block, "hostbuf", None)
-    base = None if memory is None else memory.base
+    lent = None if memory is None else memory.base
+    base = lent.array.base if isinstance(lent, LentMemory) else None
     return base if isinstance(base, Guarded) else None

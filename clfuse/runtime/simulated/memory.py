@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -55,14 +55,13 @@ class SimulatedPool(Pool):
 
         if self.managed_nbytes + size > self.limit_nbytes:
             return None
-        size = min(size, max(nbytes, self.largest_nbytes))
-        flags: Any = cl.mem_flags.READ_WRITE
+        counted, size = size, min(size, max(nbytes, self.largest_nbytes))
         try:
-            if self._arena is None:
-                return cl.Buffer(self.device.context, flags, size)
-            memory = np.asarray(self._arena.take(size))
-            flags |= cl.mem_flags.USE_HOST_PTR
-            return cl.Buffer(self.device.context, flags, hostbuf=memory)
+            if self._arena is not None:
+                return self._lend(np.asarray(self._arena.take(size)), counted)
+            block = cl.Buffer(self.device.context, cl.mem_flags.READ_WRITE, size)
+            self.managed_nbytes += counted
+            return block
         except MemoryError:
             return None
         except cl.Error as error:

@@ -232,8 +232,10 @@ class Simulation:
             try:
                 event = enqueue()
             except BaseException:
-                if held is None:
-                    self._watch.end(device.name)
+                # It may have been taken all the same, where an interrupt has come behind that.
+                self._held = cl.enqueue_marker(device.queue)
+                if held is None and _wait(device, self._held):
+                    self.finished(device)
                 raise
             self._held = event
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,45 @@ def test_a_fresh_block_is_taken_without_waiting_for_the_queue(device, pool):
         gate.open()
     launch.finish(device)
     assert len({block.mem.int_ptr for block in blocks}) == 20
+
+
+def test_a_lost_block_lives_as_long_as_its_commands(device, pool):
+    """It was taken, a command of it is under way, and nobody owns it."""
+    import pyopencl as cl
+
+    before = pool.managed_nbytes
+    block, size = pool.take(5_000_003)
+    memory = None if block.hostbuf is None else weakref.ref(block.hostbuf.base.array)
+    gate = Gate(device)
+    try:
+        cl.enqueue_fill_buffer(device.queue, block, np.ones(1, np.uint8), 0, 5_000_003)
+        del block
+        if memory is not None:
+            assert pool.managed_nbytes <= before
+            assert memory() is not None
+    finally:
+        gate.open()
+    device.finish()
+    assert memory is None or memory() is None
+    again, _ = pool.take(5_000_003)
+    pool.give(again, size)
+
+
+def test_an_interrupted_trim_keeps_its_blocks(device, pool, monkeypatch):
+    blocks = [pool.take(nbytes) for nbytes in (1_000, 1_000, 3_000_000)]
+    for block, size in blocks:
+        pool.give(block, size)
+    del blocks, block
+    before = pool.managed_nbytes, pool.held_nbytes
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr(device, "finish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pool.trim()
+    assert (pool.managed_nbytes, pool.held_nbytes) == before
+    pool.trim()
+    assert pool.held_nbytes == 0
+    assert pool.managed_nbytes == before[0] - before[1]

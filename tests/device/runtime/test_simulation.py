@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -313,6 +314,35 @@ def test_a_held_launch_reports_its_error_at_the_next_wait(
     with pytest.raises(cf.DeviceError, match="reach writes at byte 4,096"):
         h100.finish()
     h100.finish()
+
+
+@handles_faults
+def test_a_launch_interrupted_behind_the_driver_is_watched(
+    h100: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = block(h100, 1024), block(h100, 1024)
+    put = launch._put
+
+    def interrupted(*arguments: Any) -> Any:
+        put(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr(launch, "_put", interrupted)
+        gate = Gate(h100)
+        try:
+            with pytest.raises(KeyboardInterrupt):  # it is held back: nothing is known yet
+                reach(h100, x, y, 1024, True)
+        finally:
+            gate.open()
+        with pytest.raises(cf.DeviceError, match="reach writes at byte 4,096"):
+            h100.finish()
+        with pytest.raises(KeyboardInterrupt):
+            reach(h100, x, y, 1023, True)
+        with pytest.raises(cf.DeviceError, match="reach writes at byte 4,096"):
+            reach(h100, x, y, 1024, True)
+    h100.finish()
+    assert buffers.download(x, "f4", (1024,))[1023] == 3
 
 
 def test_memory_that_changes_owner_in_a_held_launch_is_no_fault(
