@@ -5,7 +5,7 @@ so may one that takes NumPy more than some microseconds: it is recorded, with al
 it. Where the program then turns out to be small, NumPy computes the chain anyway, and repeating
 ``A = np.array(a) * .1; x = A @ x`` cost ten times what it costs eagerly. So an operation that was
 small and was left to NumPy twice is not recorded a third time, unless an operation of its kind is
-evaluated for which a kernel may be worth it.
+evaluated for which a kernel may be worth it. Where no such kernel ran for some time, that is over.
 
 A plan is left to NumPy, too, before its kernels are built, where its launches take longer than
 NumPy does: a launch is worth some 200,000 additions of a CPU, and ``((a - b) ** 2).sum()`` has two.
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clfuse.counters import counters
 from clfuse.interpreter.prepared import VIEWED, size_of
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot
@@ -59,6 +60,13 @@ _of_large: Final[set[float]] = set()
 of_kernels: Final[set[float]] = set()
 """Work of plans that came back and whose kernels are worth it; the compiled part reads it, too."""
 
+WITHOUT_KERNELS: Final = 16
+"""Small evaluations with the work of kernels, and no kernels in between, after which that work is
+like other work: another loop of the program has begun, on arrays of the same size."""
+
+_without: Final[list[int]] = [0, 0]
+"""Those small evaluations so far, and the launches of kernels before the first of them."""
+
 _WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """Kinds whose work is what they read."""
 
@@ -67,7 +75,10 @@ def small(snapshot: Snapshot) -> bool:
     """Note that NumPy computes a snapshot because it is small. Whether all of it would have been
     eager if its arguments had been on the host."""
     is_known = True
-    for work in works(snapshot):
+    found = works(snapshot)
+    if not of_kernels.isdisjoint(found):
+        _pass_without_kernels(found)
+    for work in found:
         if work in known:
             continue
         is_known = False
@@ -77,6 +88,16 @@ def small(snapshot: Snapshot) -> bool:
         if met >= (AFTER_LARGE if work in _of_large else TWICE):
             _limited(known).add(work)
     return is_known
+
+
+def _pass_without_kernels(found: set[float]) -> None:
+    """Note that NumPy computes what has the work of kernels."""
+    launched = counters["kernels_launched"]
+    if launched != _without[1]:
+        _without[:] = 0, launched
+    _without[0] += 1
+    if _without[0] >= WITHOUT_KERNELS:
+        of_kernels.difference_update(found)
 
 
 def large(snapshot: Snapshot, device: Device) -> None:
@@ -147,6 +168,7 @@ def keeps_kernels(snapshot: Snapshot) -> None:
 def forget() -> None:
     """Know nothing."""
     _met.clear()
+    _without[:] = 0, 0
     for each in (known, _of_large, of_kernels):
         each.clear()
 

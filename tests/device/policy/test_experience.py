@@ -14,6 +14,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clfuse.engine.evaluate import forget_plans
+from clfuse.policy import feedback
 from tests.support.marks import compiled
 
 pytestmark = pytest.mark.clfuse_only
@@ -60,25 +61,49 @@ def test_a_small_program_on_an_uploaded_array_records_at_first(
     assert counts[2:] == [0, 0]
 
 
-def test_what_has_kernels_is_recorded_ever_after(xp: ModuleType) -> None:
-    given = np.linspace(0.1, 1, 2500)
+GIVEN = np.linspace(0.1, 1, 2500)
 
-    def small() -> Any:
-        return np.asarray(xp.asarray(given) * 0.5 + 1)
 
-    def large() -> Any:
-        x = xp.asarray(given) * 0.5
-        for _ in range(300):
-            x = xp.sin(x)
-        return np.asarray(x)
+def short(xp: ModuleType) -> Any:
+    return np.asarray(xp.asarray(GIVEN) * 0.5 + 1)
 
+
+def long(xp: ModuleType) -> Any:
+    x = xp.asarray(GIVEN) * 0.5
+    for _ in range(300):
+        x = xp.sin(x)
+    return np.asarray(x)
+
+
+def test_what_has_kernels_is_recorded_beside_small_ones(xp: ModuleType) -> None:
     for _ in range(2):
-        large()
+        long(xp)
     assert xp.stats()["kernels_launched"] > 0
-    for _ in range(4):
-        count, found = recorded(xp, small)
-        assert count > 0
-        assert_array_equal(found, given * 0.5 + 1)
+    for _ in range(3):
+        for _ in range(feedback.WITHOUT_KERNELS - 1):
+            count, found = recorded(xp, lambda: short(xp))
+            assert count > 0
+            assert_array_equal(found, GIVEN * 0.5 + 1)
+        before = xp.stats()["kernels_launched"]
+        long(xp)
+        assert xp.stats()["kernels_launched"] - before == 1
+
+
+@compiled
+def test_another_loop_of_that_size_is_numpys_in_the_end(xp: ModuleType) -> None:
+    for _ in range(2):
+        long(xp)
+    for _ in range(feedback.WITHOUT_KERNELS + feedback.AFTER_LARGE):
+        short(xp)
+    for _ in range(3):
+        count, found = recorded(xp, lambda: short(xp))
+        assert count == 0
+        assert_array_equal(found, GIVEN * 0.5 + 1)
+    expected = long(np)
+    before = xp.stats()["kernels_launched"]
+    for _ in range(3):
+        assert_allclose(long(xp), expected, rtol=1e-12)
+    assert xp.stats()["kernels_launched"] - before >= 2, "the kernels are still worth it"
 
 
 @compiled
