@@ -173,6 +173,7 @@ cdef object made(object value, object like, object device):
 cdef double most_additions = -1  # that are done at once
 cdef double allowed_most = 0, allowance = 0  # additions: of one operation, and of all that come
 cdef bint is_allowing = False  # by the settings
+cdef bint is_allowed_kernels = False  # the work of kernels, too
 
 
 def settle():
@@ -185,10 +186,11 @@ def settle():
     settle_batches()
 
 
-def allow(double most, double additions):
-    """Let so much work be done at once by operations of at most so much each: `policy.allowance`."""
-    global allowed_most, allowance
-    allowed_most, allowance = most, additions
+def allow(double most, double additions, bint with_kernels=False):
+    """Let so much work be done at once by operations of at most so much each, also those that
+    kernels do as a rule: `policy.allowance`."""
+    global allowed_most, allowance, is_allowed_kernels
+    allowed_most, allowance, is_allowed_kernels = most, additions, with_kernels
 
 
 def allowed():
@@ -200,7 +202,7 @@ cdef inline bint is_allowed(double additions) except -1:
     global allowance
     if additions > allowed_most or not allowance or not is_allowing:
         return False
-    if additions in works_of_kernels:
+    if not is_allowed_kernels and additions in works_of_kernels:
         return False
     if additions > allowance:
         allowance = 0  # from here on all is recorded, and not the large ones alone

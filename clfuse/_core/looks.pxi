@@ -128,9 +128,13 @@ def evaluating_arrays(plain, evaluate_nodes):
 
     def evaluate(*arrays, wait=True, build=False):
         cdef PyObject *cell
+        cdef bint is_any_there = False
         nodes = []
         if not build and PyList_GET_ITEM(tracers, 0) == <PyObject *>NONE_ALIVE:
             for array in arrays:
+                if is_ours(array) and is_on_host(array):
+                    is_any_there = True
+                    continue
                 cell = NULL
                 if type(array) is ARRAY or type(array) in lazy_scalars:
                     cell = cell_in(array)
@@ -140,6 +144,8 @@ def evaluating_arrays(plain, evaluate_nodes):
             else:
                 if nodes:
                     return evaluate_nodes(nodes, wait=wait)
+                if is_any_there:
+                    return None
         nodes = None
         return plain(*arrays, wait=wait, build=build)
 

@@ -31,12 +31,16 @@ LONGEST_S: Final = 60.0
 
 
 class Work:
-    """Functions that are called in the thread, one after the other, until one fails."""
+    """Functions that are called in the thread, one after the other, until one fails; and what is
+    called when that is done."""
 
-    __slots__ = ("_calls", "is_done")
+    __slots__ = ("_calls", "_then", "is_done")
 
-    def __init__(self, calls: Sequence[Callable[[], object]]) -> None:
+    def __init__(
+        self, calls: Sequence[Callable[[], object]], then: Callable[[], object] | None
+    ) -> None:
         self._calls = calls
+        self._then = then
         self.is_done = False
 
     def run(self) -> None:
@@ -50,6 +54,8 @@ class Work:
         finally:
             self._calls = ()
             self.is_done = True
+            if self._then is not None:
+                self._then()
 
 
 _lock: Final = threading.Lock()
@@ -66,9 +72,12 @@ def is_possible() -> bool:
     return settings.background == "on" or _cores() > 1
 
 
-def begin(calls: Sequence[Callable[[], object]]) -> Work:
-    """Begin to call functions in the thread; none of them reads an array."""
-    work = Work(calls)
+def begin(
+    calls: Sequence[Callable[[], object]], then: Callable[[], object] | None = None
+) -> Work:
+    """Begin to call functions in the thread, and `then` another one; none of them reads an
+    array."""
+    work = Work(calls, then)
     with _lock:
         _waiting.append(work)
         if not any(thread.is_alive() for thread in _thread):

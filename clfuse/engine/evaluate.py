@@ -263,7 +263,7 @@ def _run(snapshot: Snapshot) -> None:
         return
     if not planned.is_built:
         if is_behind:
-            planned.kernels = background.begin(planned.builds(device))
+            planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
             _calculate_meanwhile(snapshot, device)
             return
         _build(planned, snapshot, device)
@@ -306,6 +306,7 @@ def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:
     """Have NumPy compute what gets kernels in the background."""
     _bring(snapshot)
     interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
+    choice.wait_for_kernels(snapshot)
 
 
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:

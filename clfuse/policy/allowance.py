@@ -7,6 +7,9 @@ taken. While some is left nothing of that size is recorded, by any loop.
 
 Once it is used up the program is watched: a structure that comes twice now has earned its kernels.
 A program in which none does, because each is another one, gets twice as much the next time.
+
+While kernels are built in the background an allowance is lent in the same way. The thread that has
+built them takes it back.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from clfuse._core import loading
+from clfuse.counters import counters
 from clfuse.interpreter.prepared import size_of
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot
@@ -22,8 +26,8 @@ from clfuse.target.costs import COSTS
 from .feedback import of_kernels, works
 
 __all__ = [
-    "MOST_TURNS", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "note_earned",
-    "note_turn", "note_wait", "used_ns",
+    "MOST_TURNS", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "lend",
+    "note_earned", "note_turn", "note_wait", "take_back", "used_ns",
 ]  # fmt: skip
 
 SLACK: Final = 2
@@ -54,15 +58,21 @@ class _State:
         Evaluations left to NumPy since then.
     times : int
         How many times the usual allowance the next one is.
+    is_lent : bool
+        The allowance at hand is one of `lend`.
+    launched : int
+        Kernels that had been launched when `lend` was called last.
     """
 
-    __slots__ = ("begun", "given", "times", "used", "watched")
+    __slots__ = ("begun", "given", "is_lent", "launched", "times", "used", "watched")
 
     def __init__(self) -> None:
         self.given = self.used = 0.0
         self.begun: int | None = None
         self.watched = 0
         self.times = 1
+        self.is_lent = False
+        self.launched = -1
 
 
 _state: Final = [_State()]
@@ -75,6 +85,7 @@ def give(snapshot: Snapshot, nanoseconds: float) -> None:
     state = _state[0]
     if _core is None or state.begun is not None:
         return
+    take_back()
     most = SLACK * _work(snapshot)
     left, largest = _core.allowed()
     if left:
@@ -82,6 +93,27 @@ def give(snapshot: Snapshot, nanoseconds: float) -> None:
         return
     state.given = state.times * nanoseconds / COSTS.addition_ns
     _core.allow(most, state.given)
+
+
+def lend(snapshot: Snapshot, nanoseconds: float) -> None:
+    """Allow that much of NumPy's work at the call, for operations like the snapshot's, whose kernels
+    are being built: until `take_back`. Nobody watches the program afterwards. Where no kernel ran
+    since the last time, the work of other kernels is allowed, too."""
+    state = _state[0]
+    if _core is None or (is_given() and not state.is_lent):
+        return
+    launched = counters["kernels_launched"]
+    is_alone, state.launched = launched == state.launched, launched
+    state.is_lent = True
+    _core.allow(SLACK * _work(snapshot), nanoseconds / COSTS.addition_ns, is_alone)
+
+
+def take_back() -> None:
+    """End what was lent: the kernels are there. Called from another thread."""
+    state = _state[0]
+    if _core is not None and state.is_lent:
+        _core.allow(0.0, 0.0)
+        state.is_lent = False
 
 
 def is_watching(turn: int) -> bool:
@@ -139,7 +171,8 @@ def left_ns() -> float:
 def used_ns() -> float:
     """What NumPy has done so far by allowances."""
     state = _state[0]
-    return (state.used + state.given - _left()) * COSTS.addition_ns
+    left = 0.0 if state.is_lent else _left()
+    return (state.used + state.given - left) * COSTS.addition_ns
 
 
 def forget() -> None:
@@ -150,7 +183,8 @@ def forget() -> None:
 
 
 def _is_used_up() -> bool:
-    return _state[0].given > 0 and not _left()
+    state = _state[0]
+    return state.given > 0 and (state.is_lent or not _left())
 
 
 def _left() -> float:

@@ -11,11 +11,13 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from clfuse.config import settings
 from clfuse.ir.snapshot import Snapshot
 
 from . import allowance, cost, feedback, tiering, warm_start
 from .feedback import known as known_works
 from .feedback import of_kernels as works_of_kernels
+from .allowance import take_back as note_kernels
 from .tiering import Tier, note_built, note_return
 
 if TYPE_CHECKING:
@@ -34,8 +36,10 @@ __all__ = [
     "judge",
     "known_works",
     "note_built",
+    "note_kernels",
     "note_return",
     "reset",
+    "wait_for_kernels",
     "why",
     "works_of_kernels",
 ]
@@ -177,6 +181,13 @@ def is_left(snapshot: Snapshot, device: Device) -> bool:
     return allowance.covers(snapshot) and (
         cost.cost_ns(snapshot, device, allowance.left_ns()) is not None
     )
+
+
+def wait_for_kernels(snapshot: Snapshot) -> None:
+    """Note that NumPy has computed a snapshot because its kernels are being built: until they are
+    there it works at the call."""
+    if not cost.is_of_kernels(snapshot):
+        allowance.lend(snapshot, settings.build_after_ms * 1e6)
 
 
 def reset() -> None:
