@@ -231,9 +231,9 @@ def _run(snapshot: Snapshot) -> None:
         interpret.run(snapshot, device, why="a forked process has no device")
         return
     planned = plans.find(snapshot, device)
-    is_awaited = planned is not None and planned.is_awaited
-    if is_awaited and settings.host_us and settings.build_after_ms:
-        _calculate_meanwhile(snapshot, device)
+    is_waiting = settings.host_us and settings.build_after_ms
+    if planned is not None and planned.is_awaited and is_waiting:
+        _calculate_meanwhile(snapshot, device, planned)
         return
     if planned is not None and _is_only_watched(planned, snapshot):
         way, is_known = Choice.RUN, False
@@ -264,7 +264,7 @@ def _run(snapshot: Snapshot) -> None:
     if not planned.is_built:
         if is_behind:
             planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
-            _calculate_meanwhile(snapshot, device)
+            _calculate_meanwhile(snapshot, device, planned)
             return
         _build(planned, snapshot, device)
         choice.note_built(snapshot, device)
@@ -302,11 +302,13 @@ def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
     return executable.is_observed() and bool(ready.is_meant(snapshot.buffers))
 
 
-def _calculate_meanwhile(snapshot: Snapshot, device: Device) -> None:
+def _calculate_meanwhile(snapshot: Snapshot, device: Device, planned: Planned) -> None:
     """Have NumPy compute what gets kernels in the background."""
     _bring(snapshot)
     interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
     choice.wait_for_kernels(snapshot)
+    if not planned.is_awaited:  # the thread may have ended before something was lent
+        choice.note_kernels()
 
 
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:

@@ -96,9 +96,9 @@ def give(snapshot: Snapshot, nanoseconds: float) -> None:
 
 
 def lend(snapshot: Snapshot, nanoseconds: float) -> None:
-    """Allow that much of NumPy's work at the call, for operations like the snapshot's, whose kernels
-    are being built: until `take_back`. Nobody watches the program afterwards. Where no kernel ran
-    since the last time, the work of other kernels is allowed, too."""
+    """Allow that much of NumPy's work at the call, for operations like the snapshot's, whose
+    kernels are being built: until `take_back`. Nobody watches the program afterwards. Where no
+    kernel ran since the last time, the work of other kernels is allowed, too."""
     state = _state[0]
     if _core is None or (is_given() and not state.is_lent):
         return

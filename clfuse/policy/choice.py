@@ -15,9 +15,9 @@ from clfuse.config import settings
 from clfuse.ir.snapshot import Snapshot
 
 from . import allowance, cost, feedback, tiering, warm_start
+from .allowance import take_back as note_kernels
 from .feedback import known as known_works
 from .feedback import of_kernels as works_of_kernels
-from .allowance import take_back as note_kernels
 from .tiering import Tier, note_built, note_return
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def choose(
                 feedback.large(snapshot, device)
                 tier = tiering.tier_of(snapshot, device, behind=behind)
                 if tier is Tier.WAIT:
+                    feedback.wait(snapshot)
                     return Choice.INTERPRET_SPARING, allowance.is_given()
             return Choice.BEHIND if tier is Tier.BEHIND else Choice.BUILD, is_small
         return judge(snapshot, device, plan, is_small=is_small)

@@ -117,6 +117,28 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     return most - budget
 
 
+def launch_ns(snapshot: Snapshot, device: Device) -> float:
+    """The work from which on kernels for a snapshot are quicker than NumPy, at least: as many
+    launches as there are folds to one number, one after the other, and one behind them. Nothing on
+    a device with memory of its own, on which arrays are to stay."""
+    if not device.shares_memory:
+        return 0.0
+    costs = device.costs
+    folds: list[int] = []
+    launches = 1
+    for item in snapshot.items:
+        op = item[0]
+        below = max([folds[number] for number in item[3:]], default=0) if op is not None else 0
+        if op is not None and op.kind is Kind.REDUCE and size_of(item[1]) == 1:
+            below += 1
+            launches = max(launches, below)
+        elif op is not None and op.kind is Kind.MAP:
+            launches = max(launches, below + 1)
+        folds.append(below)
+    kernels = costs.wake_ns + launches * costs.launch_ns
+    return kernels / (1 - costs.kernel_share)
+
+
 def _is_copied(old: Node, flags: int) -> bool:
     """Whether the array is copied before it is written to; in place where nobody else reads it."""
     if old.buffer is not None:

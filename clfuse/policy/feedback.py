@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "forget", "is_eager", "is_quicker", "keeps_kernels", "known", "large", "left_to_numpy",
-    "of_kernels", "small", "works",
+    "of_kernels", "small", "wait", "works",
 ]  # fmt: skip
 
 MOST_KNOWN: Final = 1024
@@ -61,11 +61,11 @@ of_kernels: Final[set[float]] = set()
 """Work of plans that came back and whose kernels are worth it; the compiled part reads it, too."""
 
 WITHOUT_KERNELS: Final = 16
-"""Small evaluations with the work of kernels, and no kernels in between, after which that work is
-like other work: another loop of the program has begun, on arrays of the same size."""
+"""Evaluations by NumPy with the work of kernels, and no kernels in between, after which that work
+is like other work: another loop of the program has begun, on arrays of the same size."""
 
 _without: Final[list[int]] = [0, 0]
-"""Those small evaluations so far, and the launches of kernels before the first of them."""
+"""Those evaluations so far, and the launches of kernels before the first of them."""
 
 _WORKING: Final = (Kind.REDUCE, Kind.ARGREDUCE, Kind.SCAN)
 """Kinds whose work is what they read."""
@@ -76,8 +76,7 @@ def small(snapshot: Snapshot) -> bool:
     eager if its arguments had been on the host."""
     is_known = True
     found = works(snapshot)
-    if not of_kernels.isdisjoint(found):
-        _pass_without_kernels(found)
+    _pass_without_kernels(found)
     for work in found:
         if work in known:
             continue
@@ -90,8 +89,15 @@ def small(snapshot: Snapshot) -> bool:
     return is_known
 
 
+def wait(snapshot: Snapshot) -> None:
+    """Note that NumPy computes a snapshot because it has not earned its kernels."""
+    _pass_without_kernels(works(snapshot))
+
+
 def _pass_without_kernels(found: set[float]) -> None:
-    """Note that NumPy computes what has the work of kernels."""
+    """Note that NumPy computes what may have the work of kernels."""
+    if of_kernels.isdisjoint(found):
+        return
     launched = counters["kernels_launched"]
     if launched != _without[1]:
         _without[:] = 0, launched
@@ -145,7 +151,9 @@ def is_quicker(
 def left_to_numpy(snapshot: Snapshot) -> bool:
     """Note that NumPy computes a snapshot because that `is_quicker`: operations of its kind become
     eager, unless other kernels with them are worth it. Whether they were eager before."""
-    found = works(snapshot) - of_kernels
+    found = works(snapshot)
+    _pass_without_kernels(found)
+    found -= of_kernels
     is_known = found <= known
     for work in found:
         _of_large.discard(work)

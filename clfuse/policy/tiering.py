@@ -1,12 +1,15 @@
 """Tiering: NumPy computes a structure until the work so far is worth building its kernels.
 
 Building takes a tenth of a second and more, and a program may evaluate a structure only once. So
-NumPy computes it until the total time for this structure equals the time of building
+NumPy computes it until the time that kernels may have saved equals the time of building
 (``CLFUSE_BUILD_AFTER_MS``, and longer for many operations, which take longer to plan). This costs
-at most twice the time of the better choice. A structure that takes NumPy longer than that in one
+at most twice the time of the better choice. What NumPy computes before kernels would have been
+launched does not count. A structure that takes NumPy longer than that in one
 evaluation has its kernels at once. A structure that comes a third time, with few others in between,
-is a loop, and its kernels are built. Without the limit on the others a program that goes through
-many structures in turn (``V[:k] @ w``, over and over) would build the kernels of them all.
+is a loop, and its kernels are built; not before NumPy took as long as opening a device, if none is
+open yet: loops of some milliseconds never open one. Without the limit on the others a program that
+goes through many structures in turn (``V[:k] @ w``, over and over) would build the kernels of them
+all.
 
 Large arrays have their kernels at once, as long as the program comes back to the plans that were
 made: a program that measures itself calls everything a second time. After several plans that did
@@ -43,7 +46,7 @@ from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.target.costs import COSTS
 
 from . import allowance, warm_start
-from .cost import budget_ns, cost_ns, is_of_kernels
+from .cost import budget_ns, cost_ns, is_of_kernels, launch_ns
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -97,7 +100,9 @@ class _Waiting:
     Attributes
     ----------
     spent_ns : float
-        Infinite once kernels were built.
+        Of it, what kernels may have saved; infinite once they were built.
+    share : float
+        As `_share`.
     evaluations : int
     name : str
         In every process.
@@ -107,10 +112,11 @@ class _Waiting:
         `allowance.used_ns` then.
     """
 
-    __slots__ = ("evaluations", "name", "spent_ns", "turn", "used_ns")
+    __slots__ = ("evaluations", "name", "share", "spent_ns", "turn", "used_ns")
 
     def __init__(self) -> None:
         self.spent_ns = self.used_ns = 0.0
+        self.share = 1.0
         self.evaluations = 0
         self.name = ""
         self.turn = 0
@@ -152,7 +158,8 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
         return tier
     _turns[0] += 1
     found.turn = _turn()
-    found.spent_ns += cost + _used_since(found)
+    found.share = _share(snapshot, device, cost)
+    found.spent_ns += found.share * (cost + _used_since(found))
     found.used_ns = allowance.used_ns()
     found.evaluations += 1
     found.name = found.name or _name(snapshot)
@@ -199,7 +206,7 @@ def note_half_earned() -> None:
     if _waiting and settings.build_after_ms:
         # Allowances are used by what was evaluated last, as far as anybody knows.
         last = max(_waiting.values(), key=lambda found: found.turn)
-        last.spent_ns += _used_since(last)
+        last.spent_ns += last.share * _used_since(last)
         half = settings.build_after_ms * 1e6 / 2
         if not counters["plans_made"]:  # the next run would have to open a device first
             half += COSTS.opening_ns
@@ -236,7 +243,11 @@ def _tier(
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
-    if found.spent_ns + _used_since(found) + cost > patience:
+    share = _share(snapshot, device, cost)
+    if not share:
+        return Tier.WAIT, cost
+    spent = found.spent_ns + share * _used_since(found)
+    if spent + share * cost > patience:
         return earned, cost
     turn = _turn()
     others = turn - found.turn
@@ -247,9 +258,17 @@ def _tier(
         return earned, cost
     is_near = others <= LOOP_STRUCTURES
     is_worth = not is_smallish or _reads_kernels(snapshot)
-    if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth:
+    is_open = counters["plans_made"] > 0 or spent > costs.opening_ns
+    if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth and is_open:
         return earned, cost
     return Tier.WAIT, cost
+
+
+def _share(snapshot: Snapshot, device: Device, cost: float) -> float:
+    """What kernels may save of the time that NumPy takes, beside what they save of any work."""
+    if is_of_kernels(snapshot):
+        return 1.0
+    return max(1.0 - launch_ns(snapshot, device) / cost, 0.0)
 
 
 def _patience_ns(snapshot: Snapshot, device: Device) -> float:

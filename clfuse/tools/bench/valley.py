@@ -109,7 +109,8 @@ def run(np: Any, program: str, size: int, ending: str, rounds: int) -> list[floa
     generator = numpy.random.default_rng(0)
     state = np.array(generator.random(size)), np.array(generator.random(size))
     # As the program of a user: what clfuse's own code calls has its warnings turned to that line.
-    step = FunctionType(PROGRAMS[program].__code__, {"__name__": "program", "__builtins__": builtins})
+    names = {"__name__": "program", "__builtins__": builtins}
+    step = FunctionType(PROGRAMS[program].__code__, names)
     taken = []
     for _ in range(rounds):
         start = time.perf_counter()

@@ -18,8 +18,10 @@ from numpy.testing import assert_allclose
 
 from clfuse.engine import background, executable, plans
 from clfuse.engine.evaluate import forget_plans
-from clfuse.policy import warm_start
+from clfuse.interpreter import interpret
+from clfuse.policy import allowance, feedback, warm_start
 from tests.device.policy.test_small_programs import counted
+from tests.support.marks import compiled
 
 pytestmark = [pytest.mark.clfuse_only, pytest.mark.usefixtures("shared_memory")]
 
@@ -90,6 +92,52 @@ def test_numpy_calculates_until_the_kernels_are_there(xp: ModuleType, compiler: 
         assert evaluated(xp, factor) == (False, True)
     assert len(compiler.behind) == 1
     assert not any(thread.name == "clfuse builds" for thread in threading.enumerate())
+
+
+@compiled
+def test_numpy_works_at_the_call_while_kernels_are_built(
+    xp: ModuleType, compiler: Compiler
+) -> None:
+    """Nothing is recorded to be interpreted, until the thread is done; others' kernels do not
+    matter as long as none is launched."""
+    x = np.arange(float(SIZE))
+    expected = [x]
+    for _ in range(6):
+        expected.append(expression(np, expected[-1], 1.5))
+    feedback.of_kernels.update([float(SIZE), 4.0 * SIZE])
+    array = xp.array(x)
+    recorded = []
+    for number in range(1, 6):
+        before = xp.stats()["nodes_recorded"]
+        array = expression(xp, array, 1.5)
+        xp.evaluate(array)
+        recorded.append(xp.stats()["nodes_recorded"] - before)
+        assert_allclose(array.get(), expected[number], rtol=1e-13, atol=1e-13)
+    assert recorded[0] > 0
+    assert recorded[2:] == [0, 0, 0]
+    compiler.may_build.set()
+    background.finish()
+    array = expression(xp, array, 1.5)
+    _, host, kernels = counted(xp, lambda: xp.evaluate(array))
+    assert (host, kernels) == (0, 1)
+    assert_allclose(array.get(), expected[6], rtol=1e-13, atol=1e-13)
+
+
+@compiled
+def test_kernels_that_are_there_at_once_lend_nothing(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread may be done before NumPy has computed the first time."""
+    plain = interpret.run
+
+    def slow(*arguments: Any, **options: Any) -> None:
+        plain(*arguments, **options)
+        background.finish()
+
+    monkeypatch.setattr(interpret, "run", slow)
+    assert evaluated(xp) == (True, False)
+    assert not allowance.is_given()
+    assert evaluated(xp) == (False, True)
 
 
 def test_what_takes_numpy_longer_than_a_build_waits_for_kernels(

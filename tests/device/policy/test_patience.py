@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -16,9 +17,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from clfuse.counters import counters
 from clfuse.engine import plans
 from clfuse.engine.evaluate import forget_plans
 from clfuse.policy import allowance, tiering, warm_start
+from clfuse.target.costs import COSTS
 from tests.device.policy.test_small_programs import counted
 
 pytestmark = pytest.mark.clfuse_only
@@ -72,6 +75,26 @@ def test_numpy_works_as_long_as_a_build_and_less_on_a_loop(
         assert evaluations_before_kernels(xp, size, 9) == (2 if shares_memory else 0)
     with xp.config.override(build_after_ms=1):
         assert evaluations_before_kernels(xp, 900_002, 9) == 0, "longer than building"
+
+
+def test_loops_of_milliseconds_open_no_device(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(counters, "plans_made", 0)
+    assert evaluations_before_kernels(xp, 65_003, 30) == 30
+    monkeypatch.setattr(tiering, "COSTS", replace(COSTS, opening_ns=2e6))
+    monkeypatch.setattr(type(xp.get_device()), "costs", replace(COSTS, opening_ns=2e6))
+    assert 3 < evaluations_before_kernels(xp, 65_005, 30) < 30
+
+
+def test_what_numpy_does_before_a_launch_earns_nothing(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = replace(COSTS, launch_ns=1e9)
+    monkeypatch.setattr(type(xp.get_device()), "costs", costs)
+    with xp.config.override(build_after_ms=1):
+        most = evaluations_before_kernels(xp, 30_003, 200)
+    assert (most == 200) == xp.get_device().shares_memory
 
 
 @pytest.mark.usefixtures("shared_memory")
