@@ -15,6 +15,7 @@ __all__ = ["main"]
 RECORDING = "recording"
 KERNELS = "kernels"
 VALLEY = "valley"
+FUNCTIONS = "functions"
 # What is left of the largest index that 32 bits hold.
 MOST_SCALE = 64
 # Where compiled kernels are kept between runs; pointing them at an empty folder makes a first run a
@@ -38,7 +39,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         epilog=f"programs: {', '.join(PROGRAMS)}; {RECORDING}: what recording and planning cost; "
         f"{KERNELS}: kernels in Python beside array code, OpenCL C and Numba, all of "
         "their programs or those that are named with it; "
-        f"{VALLEY}: loops from their first round on, beside NumPy (minutes)",
+        f"{VALLEY}: loops from their first round on, beside NumPy (minutes); "
+        f"{FUNCTIONS}: single calls of all functions, or of those that are named with it (minutes)",
     )
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help="which programs (default: all)"
@@ -91,6 +93,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.kernels = []
     options.valley = VALLEY in options.programs
+    options.functions = FUNCTIONS in options.programs
+    if options.functions:
+        from .functions import CALLS, calls, names_of
+
+        options.programs.remove(FUNCTIONS)
+        unknown = set(options.programs) - names_of(calls())
+        if unknown:
+            parser.error(f"no function {', '.join(sorted(unknown))} among these: {CALLS}")
+        return options
     if options.valley:
         from .valley import PROGRAMS as LOOPS
 
@@ -129,9 +140,11 @@ def main(arguments: Sequence[str]) -> int:
         for name, program in PROGRAMS.items():
             print(f"{name:20}{program.what}")
         return 0
-    if options.valley:
-        from .valley import SIZES, lines
-
+    if options.valley or options.functions:
+        if options.valley:
+            from .valley import SIZES, lines
+        else:
+            from .functions import SIZES, lines
         for line in lines(options.programs, sizes=SIZES[:2] if options.quick else SIZES):
             print(line, flush=True)
         return 0
