@@ -246,6 +246,11 @@ cdef inline bint is_known(double additions) except -1:
     return is_allowed(additions)
 
 
+def is_done_at_once(double additions):
+    """Whether so much work, of an operation without operands, is NumPy's at the call."""
+    return is_known(additions)
+
+
 cdef PyObject *users = NULL  # globals of the program; no reference, they are only compared
 
 

@@ -325,9 +325,17 @@ def _count_of(size: Any) -> int:
     return count
 
 
+def _is_few(count: int) -> bool:
+    """Whether the host makes so many numbers, of a draw that is not traced: few, or what would be
+    left to NumPy."""
+    if count <= _SMALL:
+        return True
+    return _core is not None and _core.is_done_at_once(float(_BITS.weight * count))
+
+
 def _few_here(count: int) -> Any:
     """The device for which the compiled part makes so many numbers at the call, or None."""
-    if _core is None or count > _SMALL or active() is not None:
+    if _core is None or active() is not None or not _is_few(count):
         return None
     device = current_device()
     return device if is_calculated_here(device) else None
@@ -366,7 +374,7 @@ class Draw:
             self._key, self._position = tracing.draw(generator)
         else:
             _, position, self._key = generator.take()
-            if tracing is None and 0 < self._count <= _SMALL:
+            if tracing is None and self._count and _is_few(self._count):
                 self._here = current_device()
                 if settings.host_us and settings.fusion and self._here.fp64:
                     self._generator, self._at = generator, position

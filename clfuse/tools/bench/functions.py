@@ -176,27 +176,18 @@ def measure(expression: str, size: int, given: dict[ModuleType, dict[str, Any]])
 
 def _prepared(np: Any, expression: str, given: dict[str, Any]) -> Callable[[], None]:
     """The call, as a user's program makes it, with what it gives computed."""
-    import numpy
-
     prefix = "" if expression.startswith("g.") else "np."
     names = {**given, "np": np, "__name__": "program", "__builtins__": builtins}
     call = eval(f"lambda: {prefix}{expression}", names)
-    if np is numpy:
+    evaluate = getattr(np, "evaluate", None)
+    found = call()
+    if evaluate is None:
         return call  # type: ignore[no-any-return]
-
-    def computed() -> None:
-        found = _arrays(call())
-        if found:
-            np.evaluate(*found)
-
-    return computed
-
-
-def _arrays(value: Any) -> list[Any]:
-    """The arrays in what a function gives."""
-    if isinstance(value, (tuple, list)):
-        return [array for each in value for array in _arrays(each)]
-    return [value] if hasattr(value, "_storage") else []
+    if hasattr(found, "_storage"):
+        return lambda: evaluate(call())
+    if isinstance(found, (tuple, list)) and all(hasattr(each, "_storage") for each in found):
+        return lambda: evaluate(*call())
+    return call  # type: ignore[no-any-return]
 
 
 def _warm(function: Callable[[], None]) -> int:
