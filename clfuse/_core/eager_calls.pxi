@@ -12,7 +12,7 @@ cdef Py_ssize_t n_measured, n_tally
 cdef object Step, DTYPE, QUIET, plain_seen
 cdef frozenset plain_options, refused_names
 cdef Py_ssize_t deepest_list, longest_list
-cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
+cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN
 cdef double mask_additions, gather_additions, at_once_share
 cdef object fits, context, raising, warning_of, name_in
 cdef object bring, bring_factors, plain_owned
@@ -27,7 +27,7 @@ def connect_calls(names):
     global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
     global plain_seen
     global refused_names, deepest_list, longest_list
-    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED
+    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN
     global mask_additions, gather_additions, at_once_share
     Step, plain_seen = names["Step"], names["seen"]
     t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
@@ -35,7 +35,7 @@ def connect_calls(names):
     DTYPE, QUIET = names["DTYPE"], names["QUIET"]
     plain_options, refused_names = names["options"], names["refused"]
     deepest_list, longest_list = names["lists"]
-    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = names["costs"]
+    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN = names["costs"]
     mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
     at_once_share, fits = names["at_once_share"], names["fits"]
     context, raising = names["context"], names["raising"]
@@ -102,6 +102,10 @@ cdef double stretched(Work *work) noexcept:
     return size
 
 
+cdef enum:
+    TAKEN_SHARE = 16  # of the pairs of what is taken from and of what is taken
+
+
 cdef double cost_of(Work *work, int cost) noexcept:
     """As `eager.table.Cost`."""
     if cost == ELEMENTS or cost == COUNTED:
@@ -114,6 +118,8 @@ cdef double cost_of(Work *work, int cost) noexcept:
         return max(work.first * work.columns, work.second)
     if cost == CUBED:
         return work.elements * work.longest
+    if cost == TAKEN:
+        return work.elements if work.rank < 2 else work.pairs / TAKEN_SHARE
     return work.pairs
 
 

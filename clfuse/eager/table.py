@@ -43,6 +43,8 @@ class Cost(IntEnum):
     COUNTED = 7
     """All elements, and as many more as integers beside the first operand say, tuples of them as a
     shape."""
+    TAKEN = 8
+    """All elements of vectors; of more axes a part of all pairs, as what is chosen may be rows."""
 
 
 class Row(NamedTuple):
@@ -63,7 +65,7 @@ class Row(NamedTuple):
     be composed, and are recorded where NumPy would warn."""
 
 
-ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED = Cost
+ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN = Cost
 
 ALL: Final = 99
 """More arguments than functions have."""
@@ -100,7 +102,7 @@ ROWS: Final[Mapping[Any, Row]] = {
             np.column_stack, np.triu, np.tril, np.roll, np.linalg.norm, np.linalg.vector_norm,
             np.diff, np.flatnonzero, np.argwhere, np.nansum, np.nanprod, np.nanmax, np.nanmin,
             np.nanmean, np.nanvar, np.nanstd, np.nanargmax, np.nanargmin, np.ediff1d, np.packbits,
-            np.nancumsum, np.nancumprod,
+            np.nancumsum, np.nancumprod, np.unpackbits,
         ),
         Row(1, ELEMENTS, 1, ALL),
     ),
@@ -114,6 +116,14 @@ ROWS: Final[Mapping[Any, Row]] = {
         ),
         Row(2, ELEMENTS, 1, ALL),
     ),
+    # Ufuncs of vectors, of which NumPy 2.0 has one and 2.2 all: no `out`, by place or name.
+    **{
+        function: Row(2, ELEMENTS, 1 / 2, 2)
+        for name in ("vecdot", "matvec", "vecmat")
+        if (function := getattr(np, name, None)) is not None
+    },
+    np.linalg.vecdot: Row(2, ELEMENTS, 1 / 2, 2),
+    np.resize: Row(1, COUNTED, 1, 2),
     np.compress: Row(2, ELEMENTS, 1, 3),
     **dict.fromkeys((np.where, np.select, np.isclose, np.allclose), Row(3, STRETCHED, 2, ALL)),
     **dict.fromkeys((np.array_equiv, np.cross), Row(2, STRETCHED, 4, ALL)),
@@ -126,7 +136,7 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.linalg.matrix_power, np.linalg.multi_dot), Row(1, CUBED, SOLVED, 2)),
     np.clip: Row(3, STRETCHED, 1, ALL, "clip"),
     np.choose: Row(2, STRETCHED, 2, 2),
-    np.take: Row(2, PAIRS, 1 / 16, 3, "take"),  # of vectors it is less
+    np.take: Row(2, TAKEN, 1, 3, "take"),
     np.take_along_axis: Row(2, ELEMENTS, 4, ALL),
     np.repeat: Row(2, TIMES, 1, 3, "repeat"),
     np.tile: Row(2, TIMES, 1, ALL),

@@ -31,6 +31,7 @@ from clfuse.dispatch.numpy_errors import preferred_error
 from clfuse.dispatch.overrides import answers_itself
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
+from clfuse.eager import before
 from clfuse.functions.math.folds import deliver_reduction, fold, fold_axes
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.shaping.joining import deliver_joined as written
@@ -192,7 +193,14 @@ def _is_default(name: str, value: Any) -> bool:
 class _VectorProduct(ufunc):
     """A generalized ufunc that multiplies vectors."""
 
+    def __init__(self, function: np.ufunc) -> None:
+        super().__init__(function)
+        self._call = before(function, self._record)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def _record(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 3 and "out" not in kwargs:
             kwargs = {**kwargs, "out": args[2]}
             args = args[:2]

@@ -141,11 +141,11 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{name:20}{program.what}")
         return 0
     if options.valley or options.functions:
-        if options.valley:
-            from .valley import SIZES, lines
-        else:
-            from .functions import SIZES, lines
-        for line in lines(options.programs, sizes=SIZES[:2] if options.quick else SIZES):
+        from . import functions, valley
+
+        table: Any = valley if options.valley else functions
+        sizes = table.SIZES[:2] if options.quick else table.SIZES
+        for line in table.lines(options.programs, sizes=sizes):
             print(line, flush=True)
         return 0
     if options.tune:

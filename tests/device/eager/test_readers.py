@@ -84,6 +84,9 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.diff: ("a", "P", "T, axis=0", "a, 2", "a, -1", "z"),
     **dict.fromkeys((np.flatnonzero, np.argwhere, np.nonzero), UNARY),
     np.ediff1d: ("a", "P", "e"),
+    np.unpackbits: ("c.astype('u1')", "M.astype('u1'), 1", "c.astype('u1'), count=5", "a",
+                    "P.astype('u1'), axis=0, bitorder='little'"),
+    np.resize: ("a, 30", "P, (2, 3)", "P, 5", "e, 3", "a, -1", "a, (0, 2)"),
     np.packbits: ("m", "a", "M, 1", "M, axis=0"),
     np.nan_to_num: (*UNARY, "a, nan=3"),
     np.unwrap: ("a", "P", "a, period=3"),
@@ -93,6 +96,12 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.average: ("a", "P, 1", "P, axis=0, weights=n[:4]", "a, weights=n", "a, weights=v"),
     np.trapezoid: ("a", "a, s", "P", "P, axis=0", "a, v"),
     np.vdot: PRODUCTS,
+    np.linalg.vecdot: (*PRODUCTS, "P, P, axis=0"),
+    **{
+        function: (*PRODUCTS, "A, v", "A[None], v", "P, P, axis=0", "v, w, dtype='f4'", "T, a[:6]")
+        for function in table.ROWS if function.__name__ in ("vecdot", "matvec", "vecmat")
+        and function is not np.linalg.vecdot
+    },
     np.cross: ("v, w", "A, w", "a, b", "v, [1, 2, 3]"),
     np.insert: ("a, 3, 1", "a, ix, 2", "P, 1, 5, axis=0", "a, 99, 1"),
     np.extract: ("m, a", "M, P", "m, v"),
