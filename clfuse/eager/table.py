@@ -123,6 +123,14 @@ ROWS: Final[Mapping[Any, Row]] = {
         if (function := getattr(np, name, None)) is not None
     },
     np.linalg.vecdot: Row(2, ELEMENTS, 1 / 2, 2),
+    np.linalg.matmul: Row(2, PRODUCT, 1 / (AT_ONCE * PRODUCT_SHARE), 2, is_loop=True),
+    **{
+        function: Row(1, ELEMENTS, 1, 1)
+        for name in ("cumulative_sum", "cumulative_prod")  # since NumPy 2.1
+        if (function := getattr(np, name, None)) is not None
+    },
+    np.vander: Row(1, SQUARED, 1, 3),
+    np.histogram2d: Row(3, COUNTED, 2 * WAITED_FOR, 3),
     np.resize: Row(1, COUNTED, 1, 2),
     np.compress: Row(2, ELEMENTS, 1, 3),
     **dict.fromkeys((np.where, np.select, np.isclose, np.allclose), Row(3, STRETCHED, 2, ALL)),

@@ -97,6 +97,13 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.trapezoid: ("a", "a, s", "P", "P, axis=0", "a, v"),
     np.vdot: PRODUCTS,
     np.linalg.vecdot: (*PRODUCTS, "P, P, axis=0"),
+    np.linalg.matmul: PRODUCTS,
+    **{
+        function: (*UNARY, "P, axis=1", "T, axis=0, include_initial=True", "a, dtype='f4'")
+        for function in table.ROWS if function.__name__ in ("cumulative_sum", "cumulative_prod")
+    },
+    np.vander: ("v", "v, 2", "w, 4, True", "P", "e"),
+    np.histogram2d: ("n, c", "n, c, 3", "n, c, (2, 3)", "n, c, [2, [0, 1]]", "n, v", "e, e"),
     **{
         function: (*PRODUCTS, "A, v", "A[None], v", "P, P, axis=0", "v, w, dtype='f4'", "T, a[:6]")
         for function in table.ROWS if function.__name__ in ("vecdot", "matvec", "vecmat")
