@@ -217,8 +217,7 @@ class Kernel:
     The last `reduced` extents are folded by `accumulators`. Then `epilogue` and `results` run once
     for each index of the others. Lanes run along dimension `vector`. Dimension `chunk`, a reduced
     one, is split into `chunks` pieces of `chunk_length`: the last axis of partial results; where
-    lanes run along a kept one, the last but one. `partials`: their elements to the next outer row,
-    and where this kernel's begin.
+    lanes run along a kept one, the last but one. `partials`: their pitch, and where these begin.
 
     `strips` are the vectors that a work-item takes side by side then, of at most `held` at once. On
     a GPU `fold_items` of a group fold a result (0: all along rows, one down columns), each `held`.
@@ -233,8 +232,8 @@ class Kernel:
     `local_tile` of what is `turned`, or two `mirrored` ones; else an `nd_range` and a `lead`.
 
     A kernel with `where` does what its body says in those boxes (first index and end of every
-    dimension) alone; `then` are its sisters for the others, in the same pass. Folds of a reduction
-    then have results in the box `kept` of its kept dimensions; in all of them where it is empty.
+    dimension) alone; `then` are sisters for the others, in the same pass. Its folds have results in
+    the box `kept` of the kept dimensions; in all of them where it is empty.
     """
 
     kind: KernelKind
@@ -266,6 +265,7 @@ class Kernel:
     work_group: int = 1
     nd_range: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # all of them, those of a group
     lead: tuple[int, ...] = ()
+    looks_back: bool = False  # one pass of a scan whose groups wait for others
     fold_items: int = 0
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
@@ -316,8 +316,8 @@ class Kernel:
 
 @frozen
 class Scratch:
-    """A tile of a value of this shape in local memory, in array number `array` of its kernel. Its
-    first element is that of index ``tile start + low`` of the value; `strides` in elements."""
+    """A tile of a value of this shape in local memory, array number `array` of its kernel: from
+    index ``tile start + low`` of the value on; `strides` in elements."""
 
     array: int
     shape: tuple[int, ...]
