@@ -1,9 +1,9 @@
 """`Generator`: draws in kernels by counter, or on the host where the stream is NumPy's.
 
 Its bit generator decides which. `Philox4x32` is native: arrays of uniform, normal and the other
-distributions of `distributions` are recorded. NumPy draws the rest (gamma, Poisson, permutations,
-...) on the host, also from key and position alone. A bit generator of NumPy's was chosen for its
-stream, so everything is drawn from that stream, on the host.
+distributions of `distributions` are recorded, and random orders (`permutations`). NumPy draws the
+rest (gamma, Poisson, ...) on the host, also from key and position alone. A bit generator of NumPy's
+was chosen for its stream, so everything is drawn from that stream, on the host.
 """
 
 from __future__ import annotations

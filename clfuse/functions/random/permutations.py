@@ -26,7 +26,7 @@ from clfuse.ir.value_ranges import known_within
 
 from .bits import Draw, Philox4x32
 
-__all__ = ["FEW", "chosen_once", "ordered", "probable", "shuffle_in_place"]
+__all__ = ["FEW", "as_array", "chosen_once", "order", "ordered", "probable", "shuffle_in_place"]
 
 FEW: Final = 4096
 """Elements that NumPy puts in order on the host, in 20 us."""
@@ -55,7 +55,7 @@ def order(bits: Philox4x32, host: Any, count: int) -> Node:
     return known_within(convert(found, INT64), count)
 
 
-def ordered(bits: Philox4x32, host: Any, array: Handle, axis: int) -> Handle:
+def ordered(bits: Philox4x32, host: Any, array: Handle, axis: int) -> Any:
     """The elements of an array along an axis, in a random order."""
     place = strict_axis(axis, len(array._shape))
     return _taken(array, order(bits, host, array._shape[place]), place)
@@ -78,7 +78,7 @@ def shuffle_in_place(bits: Philox4x32, host: Any, array: Any, axis: Any) -> None
         write(array, node_of(ordered(bits, host, array, place)))
 
 
-def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...]) -> Handle:
+def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...]) -> Any:
     """Different numbers below `count`, as many as the shape has elements."""
     size = math.prod(shape)
     if not 0 < size <= count:
@@ -91,7 +91,7 @@ def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...])
     return fresh(known_within(build.reshape(first, shape), count))
 
 
-def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) -> Handle:
+def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) -> Any:
     """Numbers below `count`, each with its probability; NumPy's errors for bad ones."""
     given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
     examiner.choice(count, 1, p=given)
@@ -99,10 +99,10 @@ def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) ->
     ends /= ends[-1]
     table = fresh(node_of(from_host(ends)))
     drawn = Draw(bits, shape).uniform()
-    return np.searchsorted(table, drawn, side="right")  # type: ignore[no-any-return]
+    return np.searchsorted(table, drawn, side="right")
 
 
-def _taken(array: Handle, at: Node, axis: int) -> Handle:
+def _taken(array: Handle, at: Node, axis: int) -> Any:
     shape = array._shape
     strides = contiguous_strides(shape)
     rest = len(shape) - axis - 1
@@ -113,9 +113,9 @@ def _taken(array: Handle, at: Node, axis: int) -> Handle:
     return fresh(build.gather(node_of(array), place, shape, 0, steps))
 
 
-def as_array(value: Any) -> Handle:
+def as_array(value: Any) -> Any:
     """What is put in order, as an array of ours."""
-    array: Handle = as_handle(value)
+    array = as_handle(value)
     if native_dtype(array._dtype) is None or not array._shape or 0 in array._shape:
         raise NotNative("of no elements")
     return array

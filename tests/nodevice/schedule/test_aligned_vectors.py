@@ -87,7 +87,7 @@ def test_elements_before_the_first_vector_come_one_by_one(offset: int) -> None:
     assert (aligned_loads(text), aligned_stores(text)) == (1, 1)
 
 
-def test_single_elements_where_most_vectors_would_be_loaded_in_parts() -> None:
+def test_single_elements_where_most_vectors_lie_otherwise() -> None:
     table = array(20, 1003, dtype=np.float32)
     parts = [build.view(table, (20, 1000), offset, (1003, 1)) for offset in (0, 1)]
     kernel, text = kernel_and_source(call("subtract", *parts))

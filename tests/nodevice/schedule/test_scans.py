@@ -41,7 +41,7 @@ def test_one_long_row_is_read_twice_and_written_once(traits: DeviceTraits) -> No
     assert [cut.what for cut in schedule.cuts] == ["add of pieces"]
 
 
-def test_one_long_row_is_read_once_where_groups_may_wait_for_others() -> None:
+def test_one_long_row_is_read_once_where_groups_may_wait() -> None:
     traits = replace(with_schedule(DeviceTraits(compute_units=64), "gpu"), groups_progress=True)
     schedule = planned(call("sqrt", cumsum(call("multiply", array(N), number(2.0)))), traits=traits)
     cleared, scan = kernels(schedule)
