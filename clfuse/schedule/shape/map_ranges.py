@@ -136,7 +136,8 @@ def _moved(kernel: Kernel) -> Iterator[tuple[Access, int]]:
 
 def _words(kernel: Kernel) -> int:
     """Words of 32 bits that a lane's values take at most, side by side, where each is made as soon
-    as it is in the body and lives until its last reader."""
+    as it is in the body and lives until its last reader; compilers load all that is loaded first,
+    so that loads wait together."""
     most = 0
     for phase in kernel.phases:
         ends: dict[int, int] = {}
@@ -150,11 +151,15 @@ def _words(kernel: Kernel) -> int:
             living = {var: words for var, words in living.items() if ends.get(var, -1) >= place}
             if isinstance(item, Index):
                 living[item.var] = 2
-            elif isinstance(item, Load | Step) and (
-                isinstance(item, Step) or any(item.access.strides[-1:])
-            ):
+            elif isinstance(item, Step) or (isinstance(item, Load) and item.access.strides[-1]):
                 living[item.var] = max(1, register_nbytes(item.dtype) // WORD_NBYTES)
             most = max(most, sum(living.values()))
+        loads = {
+            (item.value, item.access): max(1, register_nbytes(item.dtype) // WORD_NBYTES)
+            for item in phase.body
+            if isinstance(item, Load) and item.access.strides[-1]
+        }
+        most = max(most, sum(loads.values()))
     return most
 
 
