@@ -4,7 +4,8 @@
 ##    CPU     each work-item walks a contiguous run of units in vectors of ${k.width} lanes, then the rest one by one
 ##    tile    some rows of a piece, then the same rows of the next one: loads across the rows find their lines cached
 ##    block   as many rows of a tile as columns: loads across the rows are vectors down the columns, turned
-##    GPU     work-items stride over the vectors of all rows, then over what is left of each row
+##    GPU     a work-item takes a vector of a row, or an element that is left of it; rows are the second dimension
+##    lead    elements of a row before the first one that lies at a multiple of a vector's size
 ##    seam    where loads go elsewhere from an index on (joined arrays): a CPU walks a row run by run between
 ##            seams, for a GPU every element is a run; what operations a run needs may depend on where it lies
 <%def name="head(b)">\
@@ -190,33 +191,41 @@ ${bodies(loops)}\
 % endif
     }
 % else:
-    const ${k.index} id = get_global_id(0), step = get_global_size(0);
-% if k.rows:
-    const ${k.index} rows = ${" * ".join(k.row_extents)};
-% else:
-    const ${k.index} rows = 1;
-% endif
-% if k.width > 1:
-    const ${k.index} vectors = n / ${k.width}, rest = n - vectors * ${k.width};
-    for (${k.index} v = id; v < rows * vectors; v += step) {
-        const ${k.index} row = v / vectors, j = (v - row * vectors) * ${k.width};
-% for line in k.decode:
-        ${line}
+    const ${k.index} item = get_global_id(0);
+% for line in k.opening:
+    ${line}
 % endfor
+% if k.width > 1:
+% if k.lead:
+    const int lead = ${k.lead};
+    const ${k.index} vectors = (n - lead) / ${k.width};
+% else:
+    const ${k.index} vectors = n / ${k.width};
+% endif
+    if (item < vectors) {
+        const ${k.index} j = ${"lead + " if k.lead else ""}item * ${k.width};
 ${bodies(vectors)}\
+    } else {
+% if k.lead:
+        const ${k.index} j = item - vectors < lead ? item - vectors : item + vectors * ${k.width - 1};
+% else:
+        const ${k.index} j = item + vectors * ${k.width - 1};
+% endif
+        if (j < n) {
+${bodies(scalar)}\
+        }
     }
 % else:
-    const ${k.index} vectors = 0, rest = n;
-% endif
-    for (${k.index} v = id; v < rows * rest; v += step) {
-        const ${k.index} row = v / rest, j = vectors * ${k.width} + v - row * rest;
+    const ${k.index} j = item;
+    if (j < n) {
 % if k.run_end:
         const ${k.index} at = j;
 % endif
-% for line in k.decode:
-        ${line}
-% endfor
 ${bodies(scalar)}\
     }
+% endif
+% for _ in range(sum(line.endswith("{") for line in k.opening)):
+    }
+% endfor
 % endif
 }

@@ -1,33 +1,14 @@
-## Scans along a row: every element becomes the fold of itself and all before it.
+## Scans along a row on a CPU: every element becomes the fold of itself and all before it.
 ##
 ##    unit    a row, or a piece of one that starts from the folds of the pieces before it
-##    CPU     work-items share the units; ${k.width} lanes of a vector are neighbours, then one by one
-##    GPU     a work-group shares a unit and takes it ${k.group} neighbours at a time
-##    bodies  several, each in boxes of its own: run by run between the seams, the folds going on; a
-##            work-item of a GPU has that of its element, before the group scans and after
-<%def name="boxes(parts)">\
-% for number, lines in enumerate(parts):
-                ${"else " if number else ""}${f"if ({k.bodies[number].test}) " if k.bodies[number].test else ""}{
-% for line in lines:
-                    ${line}
-% endfor
-                }
-% endfor
-</%def>\
+##    lanes   work-items share the units; ${k.width} lanes of a vector are neighbours, then one by one
+##    bodies  several, each in boxes of its own: run by run between the seams, the folds going on
 __kernel void ${k.name}(${k.signature})
 {
-% for line in k.local_memory:
-    ${line}
-% endfor
     const ${k.index} units = ${" * ".join(k.row_extents + ["1"])}${" * chunks" if k.chunked else ""};
-% if k.schedule == "cpu":
     const ${k.index} run = (units + (${k.index})get_global_size(0) - 1) / (${k.index})get_global_size(0);
     const ${k.index} first = (${k.index})get_global_id(0) * run, last = min(first + run, units);
     for (${k.index} unit = first; unit < last; unit++) {
-% else:
-    const int lane = get_local_id(0);
-    for (${k.index} unit = get_group_id(0); unit < units; unit += (${k.index})get_num_groups(0)) {
-% endif
 % if k.chunked:
         const ${k.index} row = unit / chunks, piece = unit - row * chunks;
         const ${k.index} low = piece * chunk_length, high = min(low + chunk_length, ${k.extent});
@@ -37,7 +18,6 @@ __kernel void ${k.name}(${k.signature})
 % for line in k.decode + k.start:
         ${line}
 % endfor
-% if k.schedule == "cpu":
 % if k.run_end:
         ${k.index} stop;
         for (${k.index} at = low; at < high; at = stop) {
@@ -77,49 +57,6 @@ __kernel void ${k.name}(${k.signature})
         }
 % endfor
 % if k.run_end:
-        }
-% endif
-% elif len(k.bodies) == 1:
-<% b = k.bodies[0] %>\
-% for line in b.groups + b.before:
-        ${line}
-% endfor
-        for (${k.index} tile = low; tile < high; tile += ${k.group}) {
-            const int active = tile + lane < high;
-            const ${k.index} j = active ? tile + lane : high - 1;
-% for line in k.declared + b.first:
-            ${line}
-% endfor
-            if (active) {
-% for line in b.taken:
-                ${line}
-% endfor
-            }
-% for line in k.together:
-            ${line}
-% endfor
-            if (active) {
-% for line in b.after:
-                ${line}
-% endfor
-            }
-        }
-% else:
-        for (${k.index} tile = low; tile < high; tile += ${k.group}) {
-            const int active = tile + lane < high;
-            const ${k.index} j = tile + lane, at = j;
-% for line in k.declared:
-            ${line}
-% endfor
-            if (active) {
-${boxes([b.groups + b.before + b.first + b.taken for b in k.bodies])}\
-            }
-% for line in k.together:
-            ${line}
-% endfor
-            if (active) {
-${boxes([b.groups + b.before + b.after for b in k.bodies])}\
-            }
         }
 % endif
     }

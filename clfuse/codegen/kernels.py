@@ -108,13 +108,13 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     if arguments.has(ROUNDS):
         text = renumbered(text)
     group = kernel.work_group if kernel.schedule == "gpu" else 1
+    sizes = kernel.nd_range or ((kernel.work_items,), (group,))
     return Rendered(
         kernel.label,
         "".join(head) + text,
         tuple(arguments.bindings),
         arguments.dtypes,
-        (kernel.work_items,),
-        (group,),
+        *sizes,
         may_relax(kernel, traits),
         head,
         tuple(arguments.parameters),

@@ -134,8 +134,36 @@ def _normal(dtype: type[np.floating[Any]]) -> Callable[..., Array]:
     return draw
 
 
+_MIXED: Final = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35), np.uint32(0x9E3779B1)
+_ROUNDS: Final = 48
+
+
+def _mixed(bits: Array) -> Array:
+    bits = bits ^ (bits >> np.uint32(16))
+    bits = bits * _MIXED[0]
+    bits = bits ^ (bits >> np.uint32(13))
+    bits = bits * _MIXED[1]
+    return bits ^ (bits >> np.uint32(16))
+
+
+def _shuffled_place(place: Array, count: Array, key: Array, other: Array) -> Array:
+    """Where elements go in a random permutation, as in ``kernels/lib/permutation.cl``."""
+    parts = [np.asarray(part).astype(np.uint32) for part in (place, count, key, other)]
+    place, count, key, other = parts
+    with np.errstate(over="ignore"):
+        for _ in range(_ROUNDS):
+            key, other = key + _WEYL[0].astype(np.uint32), other + _WEYL[1].astype(np.uint32)
+            number = _mixed(key ^ other).astype(np.uint64) * count >> _BITS
+            number = number.astype(np.uint32)
+            partner = number - place + np.where(place <= number, np.uint32(0), count)
+            bits = _mixed((np.maximum(place, partner) ^ key) * _MIXED[2] + other)
+            place = np.where(bits >> np.uint32(31) != 0, partner, place)
+    return place
+
+
 NEARLY: Final = {
+    "shuffled_place": _shuffled_place,
     "normal_of_bits_float64": _normal(np.float64),
     "normal_of_bits_float32": _normal(np.float32),
 }
-"""Rows for which NumPy has not the bits, but the values."""
+"""Rows for which NumPy has not the bits, but the values; or takes much longer than any kernel."""

@@ -82,6 +82,11 @@ ROWS: Final = (
           ("erf", "erf", 14), ("erfc", "erfc", 20), ("gamma", "tgamma", 40),
           ("gammaln", "lgamma", 40),
       )),
+    # Operand 0 is an element's place, 1 how many there are; 2 and 3 are random. Where it goes in a
+    # random permutation.
+    Ufunc("shuffled_place", 4, {"uint32": "shuffled_place_{U}({0}, {1}, {2}, {3})"},
+          define={"uint32": "DEFINE_SHUFFLED_PLACE({I}, {U})"}, libraries=("permutation.cl",),
+          weight=800, output="same"),
     # The upper 64 bits of a product of 128.
     Ufunc("multiply_high", 2, {"uint64": "mul_hi({0}, {1})"}, weight=4, output="same"),
 )

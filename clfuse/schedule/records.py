@@ -214,28 +214,26 @@ class Kernel:
     epilogue: what follows the scan is part of the body, and stored for every element. ``compact``
     and ``expand`` have a `selection`, ``tally`` and ``scatter`` a `scatter`, ``tiles`` a `tiling`.
 
-    The last `reduced` of the extents are folded by `accumulators`. `epilogue` and `results`
-    then run once for each index of the others. `vector` is the dimension of the vector lanes.
-    Reduced dimension `chunk` (counted in `extents`) is split into `chunks` pieces of
-    `chunk_length`: the last axis of partial results; where lanes run along a kept dimension, the
-    last but one. `partials`: their elements to the next outer row, and where this kernel's begin.
+    The last `reduced` extents are folded by `accumulators`. Then `epilogue` and `results` run once
+    for each index of the others. Lanes run along dimension `vector`. Dimension `chunk`, a reduced
+    one, is split into `chunks` pieces of `chunk_length`: the last axis of partial results; where
+    lanes run along a kept one, the last but one. `partials`: their pitch, and where these begin.
 
-    `strips` are the vectors that a work-item takes side by side where the lanes run along a kept
-    dimension, at most `held`, for which there are accumulators. On a GPU `fold_items` of a
-    work-group fold one result (0: all along rows, one down columns), each with `held` elements.
+    `strips` are the vectors that a work-item takes side by side then, of at most `held` at once. On
+    a GPU `fold_items` of a group fold a result (0: all along rows, one down columns), each `held`.
 
     `then` are later phases: kernels over the same extents, which run row by row (or column by
-    column) right after this one's epilogue; those that fold nothing have no accumulators. Later
-    ones read the registers `lent`. Only phases read the values `inner`; `dropped` are not stored.
+    column) right after this epilogue; some have no accumulators. Later ones read the registers
+    `lent`. Only phases read the values `inner`; `dropped` are not stored.
 
     A map kernel with `tile_rows` goes through so many rows of a piece before it comes to the next
     piece. With `block`, it takes as many rows at once, in vectors of as many lanes: loads that are
-    `turned` are a vector of each column then. On a GPU what is `turned` goes through local memory,
-    a `local_tile` (rows, columns) at a time or two `mirrored` ones (`schedule.shape.local_tiles`).
+    `turned` are a vector of each column then. `schedule.shape` says what a GPU's maps have: a
+    `local_tile` of what is `turned`, or two `mirrored` ones; else an `nd_range` and a `lead`.
 
     A kernel with `where` does what its body says in those boxes (first index and end of every
-    dimension) alone; `then` are its sisters for the others, in the same pass. Folds of a reduction
-    then have results in the box `kept` of its kept dimensions; in all of them where it is empty.
+    dimension) alone; `then` are sisters for the others, in the same pass. Its folds have results in
+    the box `kept` of the kept dimensions; in all of them where it is empty.
     """
 
     kind: KernelKind
@@ -265,6 +263,9 @@ class Kernel:
     schedule: str = "cpu"
     work_items: int = 1
     work_group: int = 1
+    nd_range: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # all of them, those of a group
+    lead: tuple[int, ...] = ()
+    looks_back: bool = False  # one pass of a scan whose groups wait for others
     fold_items: int = 0
     label: str = ""
     streams: bool = False  # results go past the caches: the kernel moves more than they hold
@@ -315,8 +316,8 @@ class Kernel:
 
 @frozen
 class Scratch:
-    """A tile of a value of this shape in local memory, in array number `array` of its kernel. Its
-    first element is that of index ``tile start + low`` of the value; `strides` in elements."""
+    """A tile of a value of this shape in local memory, array number `array` of its kernel: from
+    index ``tile start + low`` of the value on; `strides` in elements."""
 
     array: int
     shape: tuple[int, ...]

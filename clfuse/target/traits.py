@@ -159,6 +159,11 @@ class DeviceTraits:
         Bytes that every buffer begins at a multiple of, so that vectors which lie at multiples of
         their size are loaded and stored as what they are; 1 where memory of the host's may be a
         buffer.
+    unaligned_vectors : bool
+        Whether ``vloadn`` and ``vstoren`` are single instructions wherever the elements lie.
+    groups_progress : bool
+        Whether a work-group that runs gets on while another one waits for it, and sees what
+        others have stored by atomic operations.
     build_options : str
         What the compiler is told beside what settings and the other traits ask for.
     builtins_read : str
@@ -214,6 +219,8 @@ class DeviceTraits:
     costs: Costs = COSTS
     whole_vectors: bool = False
     buffer_alignment: int = 1
+    unaligned_vectors: bool = False
+    groups_progress: bool = False
     build_options: str = ""
     builtins_read: str = ""
     libraries: tuple[str, ...] = ()
@@ -371,6 +378,22 @@ QUIRKS: tuple[Quirk, ...] = (
         {"item_words": 64},
         "a thread of 128 registers of 32 bytes (64 on a Data Center GPU) runs 16 or 32 work-items",
         "https://www.intel.com/content/www/us/en/docs/oneapi/optimization-guide-gpu/2024-1/small-register-mode-vs-large-register-mode.html",
+    ),
+    Quirk(
+        "vectors-lie-anywhere",
+        {"vendor": r"^(Intel|Advanced Micro Devices|AMD)", "kind": "gpu"},
+        {"unaligned_vectors": True},
+        "vload4 of floats becomes one load of 16 bytes (gfx90a, gfx1100, pvc, tgllp, dg2-g10; clang"
+        " 15, ocloc), where NVIDIA's become four of 4, whose lanes lie apart",
+        "https://llvm.org/docs/AMDGPUUsage.html",
+    ),
+    Quirk(
+        "groups-get-on",
+        {"vendor": r"^(NVIDIA|Advanced Micro Devices|AMD)", "kind": "gpu"},
+        {"groups_progress": True},
+        "a group that has begun stays where it is to its end, and volatile loads go past the caches"
+        " that only some groups share; scans of CUB and rocPRIM rely on it",
+        "https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back",
     ),
     Quirk(
         "oclgrind-takes-no-wide-integers",

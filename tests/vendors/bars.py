@@ -48,15 +48,13 @@ BARS_THERE: Final[dict[tuple[str, str], Bar]] = {
     # A thread runs 32 work-items there, with 64 words of each in its registers: too few for a block
     # of a product, and for 20 steps of Mandelbrot in double precision.
     ("matmul", "pvc"): Bar(stack_nbytes=256),
-    ("map", "pvc"): Bar(stack_nbytes=1024),
+    ("map", "pvc"): Bar(stack_nbytes=256),
     # Rounds of 13 points: 26 doubles, and as many sums and differences, twice.
     ("fourier", "pvc"): Bar(stack_nbytes=1024),
     # Sums that keep the errors of their additions, of two values an element.
     ("reduce", "pvc"): Bar(stack_nbytes=256),
     # A stencil of doubles in boxes, and 16 partial sums that are added in pairs.
     ("rows", "pvc"): Bar(stack_nbytes=32),
-    # Ten steps of a stencil as one expression; Clang 15 gives a work-item 128 registers there.
-    ("map", "gfx1100"): Bar(spilled_nbytes=44, stack_nbytes=4),
 }
 """(class, target) -> its bar there, where it is another one: what kernels have today, with why."""
 

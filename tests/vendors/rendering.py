@@ -50,6 +50,7 @@ def other_maps(np: Any) -> Any:
                     if char in "bhilqBHILQ?" else numbers[1:] + numbers[:-1], numbers[::3] == 1)
         yield numbers[np.asarray(numpy.arange(0, 4096, 7))]
         yield numbers.reshape(64, 64).T + numbers.reshape(64, 64)
+    yield np.random.default_rng(1).permutation(5000)
     integers = np.asarray(numpy.arange(4096))
     yield from (integers // 7, integers % 7, integers.astype(np.float32) / 3)
 

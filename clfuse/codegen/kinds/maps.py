@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from clfuse.codegen.arguments import Arguments
 from clfuse.codegen.lines.body import Body
@@ -26,7 +27,7 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     body.steps_by_vectors = kernel.schedule == "gpu"
     dims = list(range(len(kernel.extents) - 1))
     # Whole rows need no division for every row, which short ones would feel.
-    k.whole_rows = bool(dims) and kernel.chunks == 1
+    k.whole_rows = kernel.schedule == "cpu" and bool(dims) and kernel.chunks == 1
     if kernel.schedule == "cpu" and not k.whole_rows:
         arguments.integer("pieces", kernel.chunks)
         arguments.integer("piece", kernel.chunk_length)
@@ -34,12 +35,18 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     k.rows = bool(dims)
     k.tile_rows = kernel.tile_rows
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in dims]
-    k.decode = decode(body, dims, "row")
+    if kernel.schedule == "gpu":
+        k.opening = []
+        if dims:
+            _lay_rows(kernel, body, k)
+        k.lead = _lead(kernel, arguments) if kernel.width > 1 else ""
+    else:
+        k.decode = decode(body, dims, "row")
     k.run_end = body.run_end("end") if body.seams else ""
     k.hoisted = None
     made: set[int] = set()
     stands: list[dict[int, Register]] = [{}, {}]
-    if kernel.schedule == "cpu" and k.whole_rows and not has_seams(kernel):
+    if k.whole_rows and not has_seams(kernel):
         made, stands = hoist(kernel, body, k)
     overlaps = k.hoisted is None and _may_overlap(kernel, arguments)
     k.bodies = [_map_body(kernel, body, overlaps, made, stands)]
@@ -50,6 +57,38 @@ def fill(kernel: Kernel, writing: Writing) -> str:
         k.bodies.append(_map_body(sister, other, overlaps, set(), [{}, {}]))
     k.bodies[-1].test = ""  # what is left
     return "map.cl.mako"
+
+
+def _lay_rows(kernel: Kernel, body: Body, k: Any) -> None:
+    """The loops over rows, of which a work-item takes one or every so many-th, and where a row's
+    first vector begins."""
+    *outer, down = range(len(kernel.extents) - 1)
+    extents = [body.arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in outer]
+    k.opening = []
+    if len(outer) > 1:
+        k.opening.append(_strided(k.index, "outer", " * ".join(extents), 2))
+        k.opening += decode(body, outer, "outer")
+    elif outer:
+        k.opening.append(_strided(k.index, f"i{outer[0]}", extents[0], 2))
+    extent = body.arguments.integer(f"n{down}", kernel.extents[down])
+    k.opening.append(_strided(k.index, f"i{down}", extent, 1))
+
+
+def _strided(index: str, name: str, extent: str, axis: int) -> str:
+    first, step = f"({index})get_global_id({axis})", f"({index})get_global_size({axis})"
+    return f"for ({index} {name} = {first}; {name} < {extent}; {name} += {step}) {{"
+
+
+def _lead(kernel: Kernel, arguments: Arguments) -> str:
+    """How many elements of a row come before its first vector; empty if there are none."""
+    terms = []
+    for dim, number in enumerate(kernel.lead):
+        if number:
+            name = arguments.integer(f"lead{dim}", number)
+            terms.append(name if dim == kernel.vector else f"{name} * (uint)i{dim}")
+    if not any(kernel.lead[:-1]):
+        return "".join(terms)
+    return f"({' + '.join(terms)}) & {kernel.width - 1}"
 
 
 def _map_body(

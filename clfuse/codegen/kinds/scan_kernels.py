@@ -16,17 +16,14 @@ from clfuse.codegen.lines.loops import (
     mask_lanes,
     outer_loops,
 )
-from clfuse.schedule.dataflow import needed_items, prefixes
 from clfuse.schedule.records import Kernel
 
-from . import strips
+from . import scan_tiles, strips
 from .scan_loops import (
     PrefixFold,
     carries_before,
     carries_of_columns,
-    carries_of_group,
     folds_of,
-    group_lines,
     lane_lines,
     neutral_line,
     running_lines,
@@ -38,6 +35,8 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     """Fill in what the template needs; returns the template's name."""
     body, k = writing.body(kernel), writing.context
     if kernel.vector == len(kernel.extents) - 1:
+        if kernel.schedule == "gpu":
+            return scan_tiles.fill(kernel, body, k)
         _scan_rows(kernel, body, k)
         return "scan_rows.cl.mako"
     if kernel.schedule == "cpu":
@@ -49,38 +48,26 @@ def fill(kernel: Kernel, writing: Writing) -> str:
 
 
 def _scan_rows(kernel: Kernel, body: Body, k: Any) -> None:
-    """Lanes, or the work-items of a group, are neighbours of a row."""
+    """Lanes are neighbours of a row."""
     arguments = body.arguments
-    axis = kernel.vector
-    width, group = kernel.width, kernel.work_group
+    axis, width = kernel.vector, kernel.width
     single = body.writer(1)
     folds = folds_of(kernel, mask_lanes)
     k.row_extents = [arguments.integer(f"n{dim}", kernel.extents[dim]) for dim in range(axis)]
     k.extent = arguments.integer(f"n{axis}", kernel.extents[axis])
-    k.group = group
     chunk_arguments(kernel, body, k)
     k.decode = decode(body, list(range(axis)), "row")
-    k.start, k.local_memory = [], []
+    k.start = []
     for fold in folds.values():
         k.start += fold.start(single)
-        if kernel.schedule == "gpu":
-            k.local_memory.append(f"__local {fold.fold.type_at(single)} s{fold.number}[{group}];")
-        elif kernel.chunk >= 0:
+        if kernel.chunk >= 0:
             k.start += carries_before(fold, body, single)
     k.run_end = body.run_end("high") if body.seams else ""
     bodies = [body, *[body.in_boxes(sister) for sister in kernel.then]]
-    if kernel.schedule == "gpu":
-        every = list(folds.values())
-        if kernel.chunk >= 0:
-            k.start += carries_of_group(every, body, single, group)
-        k.declared = [fold.neutral_operand(single) for fold in every]
-        k.together = group_lines(every, single, group)
-        k.bodies = [_group_body(each, folds) for each in bodies]
-    else:
-        if width > 1:
-            writers = {lanes: body.writer(lanes) for lanes in (1, width)}
-            k.start += [neutral_line(fold, writers, width) for fold in folds.values()]
-        k.bodies = [_lane_body(each, folds) for each in bodies]
+    if width > 1:
+        writers = {lanes: body.writer(lanes) for lanes in (1, width)}
+        k.start += [neutral_line(fold, writers, width) for fold in folds.values()]
+    k.bodies = [_lane_body(each, folds) for each in bodies]
     k.bodies[-1].test = ""  # what is left
 
 
@@ -95,31 +82,6 @@ def _lane_body(body: Body, folds: dict[int, PrefixFold]) -> SimpleNamespace:
         body.scan = _by_fold(folds, lane_lines)
         b.vector_body, _ = compute(body, kernel, kernel.width, uniform)
     b.lead = body.first_aligned()
-    b.groups = body.group_lines
-    return b
-
-
-def _group_body(body: Body, folds: dict[int, PrefixFold]) -> SimpleNamespace:
-    """What a work-item of a GPU does with an element before the group scans together, and after.
-
-    Bodies in boxes compute again afterwards what both parts need: the first part is over by then.
-    """
-    kernel, single = body.kernel, body.writer(1)
-    b = SimpleNamespace(test=body.is_within(kernel.where))
-    b.before, uniform = before(body, kernel)
-    _, inside = body.split(kernel.body)
-    own = prefixes(inside)
-    needs = needed_items(inside, {item.operand for item in own})
-    registers = dict(uniform)
-    b.first = body.lines(needs, 1, registers)
-    b.taken = [folds[item.var].taken(single, registers, item) for item in own]
-    if kernel.where:
-        registers, needs = dict(uniform), []
-    registers.update({item.var: folds[item.var].register(f"r{item.var}") for item in own})
-    after = [item for item in inside if item not in needs and item not in own]
-    b.after = body.lines(after, 1, registers)
-    for store in kernel.stores:
-        b.after += body.store(store, 1, registers[store.var])
     b.groups = body.group_lines
     return b
 

@@ -1,4 +1,4 @@
-"""The loops of a scan as OpenCL C: one function for each schedule.
+"""The loops of a scan as OpenCL C: a function for each way.
 
 On a CPU, along a row of doubles, eight lanes at a time (q is the fold of all that came before):
 
@@ -8,8 +8,8 @@ On a CPU, along a row of doubles, eight lanes at a time (q is the fold of all th
     const double8 r2 = q0 + u0;
     q0 = r2.s7;
 
-Across rows a lane is a row and nothing has to be shifted. On a GPU a work-group does in local
-memory, element by element, what the lanes do here.
+Across rows a lane is a row and nothing has to be shifted. What a GPU does along rows is in
+`scan_tiles`.
 """
 
 from __future__ import annotations
@@ -153,41 +153,6 @@ def _shifted(kind: str, value: str, neutral: str, width: int, step: int) -> str:
     return f"({kind})({', '.join(parts)})"
 
 
-def group_lines(folds: list[PrefixFold], writer: Expressions, group: int) -> list[str]:
-    """The work-items of a group hold neighbours of a row; those past its end hold nothing.
-
-    All scans of a kernel take their steps together: barriers are what costs, and Intel's compiler
-    crashed over a kernel that had some hundred of them.
-    """
-    first, read, step, last = [], [], [], []
-    for fold in folds:
-        number, carry, name = fold.number, fold.carry, f"r{fold.prefix.var}"
-        kind = fold.fold.type_at(writer)
-        value, shared, shifted = f"u{number}", f"s{number}", f"w{number}"
-        first.append(f"{shared}[lane] = {value};")
-        read.append(f"    const {kind} {shifted} = {shared}[max(lane - span, 0)];")
-        step.append(f"        {shared}[lane] = {value} = {fold.combined(writer, shifted, value)};")
-        last += [
-            f"const {kind} {name} = {fold.combined(writer, carry, value)};",
-            f"{carry} = {fold.combined(writer, carry, f'{shared}[{group - 1}]')};",
-        ]
-    return [
-        *first,
-        # The result may lie where the operand did, and work-items past the end have read there.
-        "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
-        f"for (int span = 1; span < {group}; span *= 2) {{",
-        *read,
-        "    barrier(CLK_LOCAL_MEM_FENCE);",
-        "    if (lane >= span) {",
-        *step,
-        "    }",
-        "    barrier(CLK_LOCAL_MEM_FENCE);",
-        "}",
-        *last,
-        "barrier(CLK_LOCAL_MEM_FENCE);",
-    ]
-
-
 def carries_before(fold: PrefixFold, body: Body, writer: Expressions) -> list[str]:
     """Fold the pieces of the row before this one into the carry."""
     kind = fold.fold.type_at(writer)
@@ -207,41 +172,6 @@ def carries_of_columns(fold: PrefixFold, body: Body, writer: Expressions) -> lis
         f"    const {kind} fold = {fold.partials(body, writer, 'row * pitch + before * n + j')};",
         f"    {fold.carry} = {fold.combined(writer, fold.carry, 'fold')};",
         "}",
-    ]
-
-
-def carries_of_group(
-    folds: list[PrefixFold], body: Body, writer: Expressions, group: int
-) -> list[str]:
-    """Fold the pieces before this one into the carries, by all work-items of a group."""
-    index = body.arguments.index_type
-    loaded, shared, tree, after = [], [], [], []
-    for fold in folds:
-        kind = fold.fold.type_at(writer)
-        name, carry = f"s{fold.number}", fold.carry
-        partial = fold.partial(body, "row * chunks + before")
-        loaded += [
-            f"    const {kind} fold{fold.number} = {partial};",
-            f"    {carry} = {fold.combined(writer, carry, f'fold{fold.number}')};",
-        ]
-        shared.append(f"{name}[lane] = {carry};")
-        joined = fold.combined(writer, f"{name}[lane]", f"{name}[lane + span]")
-        tree.append(f"        {name}[lane] = {joined};")
-        after.append(f"{carry} = {name}[0];")
-    return [
-        f"for ({index} before = lane; before < piece; before += {group}) {{",
-        *loaded,
-        "}",
-        *shared,
-        "barrier(CLK_LOCAL_MEM_FENCE);",
-        f"for (int span = {group // 2}; span > 0; span /= 2) {{",
-        "    if (lane < span) {",
-        *tree,
-        "    }",
-        "    barrier(CLK_LOCAL_MEM_FENCE);",
-        "}",
-        *after,
-        "barrier(CLK_LOCAL_MEM_FENCE);",
     ]
 
 

@@ -14,7 +14,7 @@ in every byte how many lanes up to there are selected, so there is no branch on 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from clfuse.schedule.kinds import EXPAND
 from clfuse.schedule.records import Item, Kernel, Store
 
 from .writing import Writing
+
+ITEM_ELEMENTS: Final = 4
+"""Elements of a work-item whose numbers a group finds together: their counts are 16 bits each of a
+word, and the group waits for itself a quarter as often."""
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -50,9 +54,13 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     registers = dict(uniform)
     k.scalar_body = body.lines(inside, 1, registers)
     k.mask = body.writer(1).cast(registers[selection.mask], _BOOL)
-    k.selected = (
-        _expanded(kernel, body, registers) if k.expands else _packed(kernel, body, registers)
-    )
+    k.each, k.kept, k.keeps = ITEM_ELEMENTS, [], []
+    if k.expands:
+        k.selected = _expanded(kernel, body, registers)
+    elif kernel.schedule == "gpu":
+        _keep(kernel, body, registers, k)
+    else:
+        k.selected = _packed(kernel, body, registers)
     k.vector_body, k.buffers = [], []
     if kernel.width > 1:
         _write_lanes(kernel, body, inside, uniform, k)
@@ -62,6 +70,16 @@ def fill(kernel: Kernel, writing: Writing) -> str:
 
 def _pointer(body: Body, store: Store) -> str:
     return body.arguments.buffer(store.value, store.dtype, written=True)
+
+
+def _keep(kernel: Kernel, body: Body, registers: dict[int, Register], k: Any) -> None:
+    """What a work-item keeps of its elements until it knows where they go, and stores then."""
+    writer, k.selected = body.writer(1), []
+    for number, store in enumerate(kernel.stores):
+        text = body.memory_text(writer, registers[store.var], store.dtype)
+        k.kept.append(f"{memory_type(store.dtype)} w{number}[{ITEM_ELEMENTS}];")
+        k.keeps.append(f"w{number}[slot] = {text};")
+        k.selected.append(f"{_pointer(body, store)}[q] = w{number}[slot];")
 
 
 def _packed(kernel: Kernel, body: Body, registers: dict[int, Register]) -> list[str]:

@@ -35,6 +35,7 @@ from clfuse.schedule.records import (
     Store,
 )
 from clfuse.schedule.rounds import LEAST, Rounds, Stretch, find, outer_uses
+from clfuse.schedule.shape.map_ranges import lies_on_vectors
 from clfuse.target.traits import DeviceTraits
 
 from .addresses import Addresses
@@ -235,10 +236,10 @@ class Body(Addresses):
         first = loads[0]
         writer, stride = self.writer(width), self.lane_stride(first.access)
         start = f"{self.pointer(first.value, first.dtype)} + {self.place(first.access)}"
-        kind = writer.in_memory(first.dtype)
+        kind, aligned = writer.in_memory(first.dtype), self._lies_on_vectors(first, width)
         lines = [
             f"const {kind} {name}_{number} = "
-            f"{writer.loaded(first.dtype, f'{start} + {number * width}')};"
+            f"{writer.loaded(first.dtype, f'{start} + {number * width}', aligned=aligned)};"
             for number in range(stride)
         ]
         for load in loads:
@@ -401,7 +402,7 @@ class Body(Addresses):
         writer = self.writer(width)
         kind = writer.in_memory(first.dtype)
         pointer = self.arguments.buffer(first.value, first.dtype, written=True)
-        place = self.place(first.access)
+        place, aligned = self.place(first.access), self._lies_on_vectors(first, width)
         lines = ["{"]
         for number, store in enumerate(stores):
             text = self.memory_text(writer, registers[store.var], store.dtype)
@@ -410,7 +411,7 @@ class Body(Addresses):
             elements = [divmod(number * width + lane, stride) for lane in range(width)]
             chosen = ", ".join([f"w{column}.s{LANES[row]}" for row, column in elements])
             there = f"{pointer} + {place} + {number * width}"
-            plain = writer.stored(first.dtype, f"({kind})({chosen})", there)
+            plain = writer.stored(first.dtype, f"({kind})({chosen})", there, aligned=aligned)
             if self._goes_past(first):
                 self.preamble.libraries["stream.cl"] = None
                 lines.append(f"  if (IS_ALIGNED({kind}, {there}))")
@@ -457,23 +458,13 @@ class Body(Addresses):
         return lines
 
     def _lies_on_vectors(self, touched: Load | Store, width: int) -> bool:
-        """Whether all vectors of a load or store lie at multiples of their size.
-
-        Where one that is said to does not, NVIDIA's devices fault. So all that is added to the
-        index must be a multiple of the width: the offset, rows, and jumps at seams. They are known
-        here: a view at another offset is another kernel.
-        """
+        """Whether all vectors of a load or store are known to lie at multiples of their size."""
         nbytes = width * touched.dtype.itemsize
         if not self.steps_by_vectors or self.traits.buffer_alignment % nbytes:
             return False
-        if self.kernel.boxed or (isinstance(touched, Load) and touched.position is not None):
+        if isinstance(touched, Load) and touched.position is not None:
             return False
-        access = touched.access
-        # Backwards, a vector's first element in memory is that of its last lane.
-        first = access.offset - (width - 1 if self.lane_stride(access) == -1 else 0)
-        others = [stride for dim, stride in enumerate(access.strides) if dim != self.vector]
-        jumps = [by for _, _, by in access.jumps]
-        return all(distance % width == 0 for distance in (first, *others, *jumps))
+        return lies_on_vectors(self.kernel, touched.access, width)
 
     def is_streamed(self, store: Store) -> bool:
         """Whether vectors of this store go past the caches: not where its memory is read, too."""

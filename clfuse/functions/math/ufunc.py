@@ -62,6 +62,7 @@ from clfuse.user_frames import user_stacklevel
 
 from .folds import fold
 from .scans import accumulate_array
+from .segment_folds import reduceat_array
 
 UNINITIALIZED = (
     "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
@@ -407,7 +408,12 @@ class ufunc:
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Fold slices of an axis: `numpy.ufunc.reduceat`."""
-        reason = ANSWERS_ITSELF if answers_itself(array) else ""
+        reason = ANSWERS_ITSELF
+        if not answers_itself(array):
+            try:
+                return reduceat_array(self, array, indices, axis, dtype, out)
+            except NotNative as missing:
+                reason = str(missing)
         return self._on_host("reduceat", (array, indices), axis, dtype, out, reason)
 
     @refused_by_numpy

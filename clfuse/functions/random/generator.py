@@ -1,9 +1,9 @@
 """`Generator`: draws in kernels by counter, or on the host where the stream is NumPy's.
 
 Its bit generator decides which. `Philox4x32` is native: arrays of uniform, normal and the other
-distributions of `distributions` are recorded. NumPy draws the rest (gamma, Poisson, permutations,
-...) on the host, also from key and position alone. A bit generator of NumPy's was chosen for its
-stream, so everything is drawn from that stream, on the host.
+distributions of `distributions` are recorded, and random orders (`permutations`). NumPy draws the
+rest (gamma, Poisson, ...) on the host, also from key and position alone. A bit generator of NumPy's
+was chosen for its stream, so everything is drawn from that stream, on the host.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 from clfuse.errors import warn_user
 
-from . import distributions
+from . import distributions, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -253,11 +253,13 @@ class Generator:
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        """Elements of `a`, or of ``arange(a)``; on the host with probabilities `p`, or without
+        """Elements of `a`, or of ``arange(a)``; on the host with probabilities `p` and without
         replacement."""
-        if not replace or p is not None:
-            raise NotNative("with probabilities, or without replacement")
+        if not replace and p is not None:
+            raise NotNative("with probabilities and without replacement")
         shape = distributions.requested_size(size)
+        if not replace or p is not None:
+            return self._choose(a, shape, p, axis)
         wanted = shape is None or 0 not in shape
         if not isinstance(a, Handle):
             a = np.asarray(a) if not isinstance(a, int) else a
@@ -274,6 +276,33 @@ class Generator:
         if array is not a or isinstance(a, Handle):
             return array[index] if array.ndim == 1 else array.take(index, axis=axis)
         return array.take(np.asarray(index), axis=axis)
+
+    def _choose(self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int) -> Any:
+        """`choice` with probabilities, or without replacement."""
+        if shape is None or 0 in shape:
+            raise NotNative("one alone, or none")
+        array = None if not np.ndim(a) else permutations.as_array(a)
+        count = _population(a) if array is None else array.shape[axis]
+        if p is None:
+            index = permutations.chosen_once(self.bit_generator, HOST, count, shape)
+        else:
+            index = permutations.probable(self.bit_generator, EXAMINER, count, p, shape)
+        return index if array is None else array.take(index, axis=axis)
+
+    @_natively
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        """``arange(x)``, or the elements of `x` along an axis, in a random order."""
+        if type(x) in handles.SCALARS or not np.ndim(x):
+            count = int(on_host(x).__index__())
+            if count <= 0:
+                raise NotNative("of no elements")
+            return as_array(handles.fresh(permutations.order(self.bit_generator, HOST, count)))
+        return permutations.ordered(self.bit_generator, HOST, permutations.as_array(x), axis)
+
+    @_natively
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Put the elements of `x` along an axis into a random order, in place."""
+        permutations.shuffle_in_place(self.bit_generator, HOST, x, axis)
 
     # -- distributions -----------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ _NATIVE: Final = frozenset(
     """
     random random_sample standard_normal standard_exponential uniform normal lognormal exponential
     laplace logistic gumbel rayleigh weibull pareto power triangular standard_cauchy binomial
+    permutation shuffle
 """.split()
 )
 """Methods that RandomState has of Generator."""
@@ -202,11 +203,16 @@ class RandomState:
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
         """Elements of the vector `a`, or of ``arange(a)``."""
-        if self._numpy is not None or not replace or p is not None:
+        if self._numpy is not None or (not replace and p is not None):
             return self._call("choice", (a, size, replace, p), {})
         if np.ndim(a) > 1:
             raise ValueError("a must be 1-dimensional")
-        return self._generator.choice(a, size)
+        if replace and p is None:
+            return self._generator.choice(a, size)
+        try:
+            return self._generator.choice(a, size, replace, p)
+        except (TypeError, ValueError):
+            return self._on_host("choice", (a, size, replace, p), {})  # or NumPy's error
 
     def tomaxint(self, size: Any = None) -> Any:
         """Whole numbers from 0 up to the largest int."""

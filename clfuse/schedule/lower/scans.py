@@ -3,7 +3,8 @@
     fold the pieces      s0 = x0+..+x3     s1 = x4+..+x7     ...       one read
     scan each of them    x0, x0+x1, ..     s0+x4, ..         ...       one read, one write
 
-Rows enough for every work-item are scanned in one pass. Producers are computed in both passes, or
+Rows enough for every work-item are scanned in one pass, and long rows on a GPU whose groups look
+back at each other (`scan_tiles`). Producers are computed in both passes, or
 where that moves more, the first stores them where the second writes its results.
 
 Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. The scans
@@ -33,6 +34,7 @@ from clfuse.schedule.shape.strips import lay_strips
 from clfuse.target.traits import DeviceTraits
 
 from .emission import Registers, ValueTable
+from .scan_tiles import lay_tiles, look_back
 
 MIN_COLUMNS: Final = 4
 """Columns that are scanned side by side: along rows that lie apart, lanes are loaded one by one."""
@@ -58,8 +60,11 @@ def finish_scan(
     kernel.width = 1 if traits.schedule == "gpu" else g.width_for(kernel, traits, extent)
     groups = math.prod(kernel.extents[:axis])
     length = kernel.extents[axis]
+    tile = 1
     if traits.schedule == "gpu":
-        kernel.work_group = _group_that_fits(scans, traits)
+        kernel.work_group = traits.work_group
+        if along == axis:
+            tile = lay_tiles(kernel, scans, traits)
     if traits.schedule == "cpu" and along < axis:
         groups, split = lay_strips(
             kernel, traits, length, splits=not sequential, folds=3 * len(scans)
@@ -67,6 +72,8 @@ def finish_scan(
     else:
         split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
     unroll = 4 if traits.schedule == "cpu" and along == axis else 1
+    if traits.groups_progress and split > 1 and along == axis and length > tile:
+        return look_back(kernel, scans, traits, values, tile)
     piece = -(-length // split)
     if along == axis:
         piece = g.round_up(piece, kernel.width * unroll)
@@ -120,15 +127,6 @@ def _with_row(kernel: Kernel) -> Kernel:
         ],
         then=[_with_row(body) for body in kernel.then],
     )
-
-
-def _group_that_fits(scans: list[Prefix], traits: DeviceTraits) -> int:
-    """Work-items of a group whose shared elements fit into local memory together."""
-    each = sum([max(item.dtype.itemsize, 4) for item in scans])
-    group = traits.work_group
-    while group > 1 and group * each > traits.local_nbytes:
-        group //= 2
-    return group
 
 
 def _folds_of_pieces(

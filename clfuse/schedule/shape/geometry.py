@@ -3,7 +3,7 @@
 CPU: few work-items, each takes a contiguous run of rows (or of one row's pieces) and walks it in
 explicit vectors; a reduction with few results is split into pieces whose partial results a
 second kernel folds.
-GPU: work-items stride over everything; a work-group folds one result (or one piece of it).
+GPU: a work-item takes a vector; a work-group folds one result (or one piece of it).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from clfuse.schedule.records import (
 )
 from clfuse.target.traits import DeviceTraits
 
-from . import local_tiles, tiles
+from . import local_tiles, map_ranges, tiles
 from .positions import counted
 
 MAX_LANES: Final = 16
@@ -404,21 +404,19 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     kernel.vector = rank - 1
     extent = kernel.extents[-1]
     kernel.width = width_for(kernel, traits, extent)
-    total = math.prod(kernel.extents)
     if traits.schedule == "gpu":
         if beside is not None:
             local_tiles.lay(kernel, traits)
-        is_tiled = any(kernel.local_tile)
-        if is_tiled or kernel.seams(rank - 1):  # no vector lies across a seam: an element an item
-            kernel.width = 1
+        if any(kernel.local_tile):
+            kernel.width, kernel.work_group = 1, traits.work_group
+            groups = min(local_tiles.tiles_of(kernel), MOST_GROUPS)
+            kernel.work_items = groups * kernel.work_group
+        else:
+            map_ranges.lay(kernel, traits)
         for sister in kernel.then:
             _like_sister(sister, kernel)
-        kernel.work_group = traits.work_group
-        wanted = -(-total // max(kernel.width, 1))
-        if is_tiled:
-            wanted = local_tiles.tiles_of(kernel) * traits.work_group
-        kernel.work_items = round_up(min(wanted, traits.work_items), traits.work_group)
         return kernel
+    total = math.prod(kernel.extents)
     least = cost.min_elements_per_item(traits, cost.weight_of(kernel.body))
     items = max(1, min(traits.work_items, total // least))
     rows = total // max(extent, 1)
@@ -440,6 +438,7 @@ def _like_sister(kernel: Kernel, first: Kernel) -> None:
     """Give a body for some boxes the geometry of the first; vectors where they are worth it."""
     kernel.schedule, kernel.vector = first.schedule, first.vector
     kernel.wide_index, kernel.work_group = first.wide_index, first.work_group
+    kernel.lead = first.lead
     elements = sum([math.prod([high - low for low, high in box]) for box in kernel.where])
     longest = max([box[first.vector][1] - box[first.vector][0] for box in kernel.where])
     is_small = elements * SMALL_BODY < math.prod(kernel.extents)

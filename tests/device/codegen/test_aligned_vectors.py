@@ -4,6 +4,7 @@ that is said to lie at a multiple of its size and does not is a fault on many de
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -81,6 +82,50 @@ def test_rows_that_begin_anywhere(xp: ModuleType, char: str) -> None:
                 part = np.s_[1:, first:last]
                 same(host[part] + host[:-1, first:last], there[part] + there[:-1, first:last])
                 same(-host[part][:, ::-1], -there[part][:, ::-1]) if char not in "b" else None
+
+
+def random_part(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """An index of an array of twice the shape, five elements more in each dimension."""
+    parts = []
+    for extent in shape:
+        first, kind = int(rng.integers(5)), rng.integers(6)
+        if kind == 0:
+            parts.append(slice(first + extent - 1, first - 1 if first else None, -1))
+        elif kind == 1:
+            parts.append(slice(first, first + 2 * extent, 2))
+        else:
+            parts.append(slice(first, first + extent))
+    return tuple(parts)
+
+
+def random_update(m: ModuleType, whole: Any, parts: list[tuple[slice, ...]], kind: int) -> Any:
+    one, two, three = parts
+    if kind == 0:
+        return whole[one] + whole[two]
+    if kind == 1:
+        return m.where(whole[one] > whole[two], whole[three], whole[one])
+    changed = whole.copy()
+    if kind == 2:
+        changed[one] = whole[two] + whole[three]
+        changed[three] *= whole[one]
+    else:
+        rows = changed[one]
+        rows += whole[two][:1]
+    return changed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_views_of_up_to_four_dimensions(xp: ModuleType, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    char = rng.choice(list("ffddbHilqeF?"))
+    rank = int(rng.integers(1, 5))
+    shape = tuple(int(n) for n in rng.choice([1, 2, 3, 5, 8, 17, 33, 100][: 10 - rank], rank))
+    whole = numbers(char, math.prod(2 * n + 5 for n in shape))
+    parts = [random_part(rng, shape) for _ in range(3)]
+    kind = int(rng.integers(4))
+    there = on_device(xp, whole).reshape([2 * n + 5 for n in shape])
+    expected = random_update(np, whole.reshape(there.shape), parts, kind)
+    same(expected, random_update(xp, there, parts, kind))
 
 
 @pytest.mark.parametrize("char", "bhifd")

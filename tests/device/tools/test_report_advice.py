@@ -85,7 +85,7 @@ FALLS_BACK = """
     x = np.linspace(0, 1, 20_000)
     total = 0.0
     for i in range(30):
-        total += float(np.add.reduceat(x * i, [0, 5000])[1])
+        total += float(np.subtract.accumulate(x * i)[5000])
     print(total)
 """
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,11 @@ VERSIONS = (
     ("CL1.2", "x86_64"), ("CL2.0", "x86_64"), ("CL2.0", "spir64"), ("CL3.0", "nvptx64-nvidia-nvcl"),
 )
 CPU = with_schedule(DeviceTraits(vector_bytes=64, whole_vectors=True), "cpu")
-GPU = with_schedule(DeviceTraits(kind="gpu", saturating_casts=True, compute_units=16), "gpu")
+N = 1 << 20
+GPU = replace(
+    with_schedule(DeviceTraits(kind="gpu", saturating_casts=True, compute_units=16), "gpu"),
+    groups_progress=True,
+)
 INT32, HALF = np.dtype(np.int32), np.dtype(np.float16)
 
 
@@ -100,7 +105,8 @@ def programs() -> Iterator[tuple[str, str]]:
         "map": call("add", call("sin", x), x), "turned": call("add", x, turned),
         "cast": build.cast(x, INT32), "half": build.cast(x, HALF), "softmax": softmax(x),
         "rolled": call("add", roll(x, 3, 1), x), "least": build.arg_reduce("argmin", x, (1,)),
-        "scan": build.scan("add", x, 1, FLOAT64), "scans": build.scan("add", x, 0, FLOAT64),
+        "scan": build.scan("add", x, 1, FLOAT64), "long": build.scan("add", array(N), 0, FLOAT64),
+        "scans": build.scan("add", x, 0, FLOAT64),
         "sort": sorted_(whole), "places": places_of(whole), "product": product,
         "large": call("tanh", large),
     }

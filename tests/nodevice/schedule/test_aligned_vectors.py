@@ -3,6 +3,7 @@ not, NVIDIA's devices fault."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from clfuse.codegen.kernels import render
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
-from clfuse.target.traits import DeviceTraits, with_schedule
+from clfuse.schedule.records import Kernel
+from clfuse.target.traits import DeviceTraits, apply_quirks, with_schedule
 from tests.support.recording import array, call, kernels, planned
 
 GPU = with_schedule(DeviceTraits(kind="gpu", unified_memory=False), "gpu")
@@ -59,9 +61,87 @@ def test_backwards_the_last_lane_decides(offset: int) -> None:
 
 
 @pytest.mark.parametrize("stride", range(1000, 1009))
-def test_all_rows_must_begin_so(stride: int) -> None:
-    view = build.view(array(20 * 1100, dtype=np.float32), (20, 999), 0, (stride, 1))
-    assert aligned_loads(source(call("negative", view))) == (stride % 4 == 0)
+def test_rows_whose_results_begin_otherwise_are_loaded_in_parts(stride: int) -> None:
+    view = build.view(array(20 * 1100, dtype=np.float32), (20, 1000), 0, (stride, 1))
+    text = source(call("negative", view))
+    assert aligned_loads(text) == (stride % 4 == 0)
+    assert (aligned_stores(text), "lead" in text) == (1, False)
+
+
+def test_rows_that_begin_alike_have_a_lead_each() -> None:
+    old = array(20, 1003, dtype=np.float32)
+    _, text = kernel_and_source(
+        build.update(old, call("negative", build.view(old, (20, 900), 5, (1003, 1))), 5, (1003, 1)))
+    assert "const int lead = (lead0 * (uint)i0 + lead1) & 3;" in text
+    assert (aligned_loads(text), aligned_stores(text)) == (1, 1)
+    assert "vload" not in text
+
+
+@pytest.mark.parametrize("offset", range(1, 5))
+def test_elements_before_the_first_vector_come_one_by_one(offset: int) -> None:
+    old = array(1003, dtype=np.float32)
+    kernel, text = kernel_and_source(
+        build.update(old, call("negative", build.view(old, (900,), offset, (1,))),
+                     offset, (1,)))
+    assert kernel.lead == ((-offset % 4,) if offset % 4 else ())
+    assert (aligned_loads(text), aligned_stores(text)) == (1, 1)
+
+
+def test_single_elements_where_most_vectors_lie_otherwise() -> None:
+    table = array(20, 1003, dtype=np.float32)
+    parts = [build.view(table, (20, 1000), offset, (1003, 1)) for offset in (0, 1)]
+    kernel, text = kernel_and_source(call("subtract", *parts))
+    assert kernel.width == 1
+    assert "vload" not in text
+
+
+def test_whole_vectors_where_a_device_loads_them_from_anywhere() -> None:
+    table = array(20, 1003, dtype=np.float32)
+    parts = [build.view(table, (20, 1000), offset, (1003, 1)) for offset in (0, 1)]
+    amd = replace(GPU, vendor="Advanced Micro Devices, Inc.")
+    (kernel,) = kernels(planned(call("subtract", *parts), traits=apply_quirks(amd)))
+    assert (kernel.width, kernel.lead) == (4, ())
+
+
+def test_vectors_of_half_the_size_where_only_these_lie_so() -> None:
+    table = array(20, 1002, dtype=np.float32)
+    parts = [build.view(table, (20, 1000), offset, (1002, 1)) for offset in (0, 2)]
+    kernel, text = kernel_and_source(call("subtract", *parts))
+    assert kernel.width == 2
+    assert (aligned_loads(text), aligned_stores(text)) == (2, 1)
+
+
+def kernel_and_source(node: Node) -> tuple[Kernel, str]:
+    *_, kernel = kernels(planned(node, traits=GPU))
+    return kernel, render(kernel, GPU, lambda value: value).source
+
+
+@pytest.mark.parametrize(("shape", "sizes", "group"), [
+    ((1003,), (256,), (256,)),
+    ((500, 1003), (256, 500), (256, 1)),
+    ((500, 4), (1, 512), (1, 256)),
+    ((10, 70000, 4), (1, 65535 // 256 * 256, 10), (1, 256, 1)),
+    ((10, 20, 1003), (256, 20, 10), (256, 1, 1)),
+    ((2, 3, 5, 7), (4, 8, 8), (4, 8, 8)),
+    ((500, 1100), (288, 504), (32, 8)),
+])
+def test_a_work_item_for_each_vector(shape, sizes, group) -> None:
+    padded = tuple(extent + 4 for extent in shape)
+    strides = tuple(math.prod(padded[dim + 1:]) for dim in range(len(shape)))
+    view = build.view(array(*padded, dtype=np.float32), shape, 0, strides)
+    (kernel,) = kernels(planned(call("negative", view), traits=GPU))
+    assert kernel.nd_range == (sizes, group)
+    assert kernel.work_items == math.prod(sizes)
+
+
+def test_values_that_fill_the_registers_have_fewer_lanes() -> None:
+    inputs = [array(1000) for _ in range(24)]
+    total = inputs[0]
+    for other in inputs[1:]:
+        total = call("add", call("sin", other), call("multiply", total, other))
+    assert kernels(planned(call("add", inputs[0], inputs[1]), traits=GPU))[0].width == 2
+    assert kernels(planned(total, traits=GPU))[0].width == 1  # 24 loads, which wait together
+    assert kernels(planned(total, traits=replace(GPU, item_words=512)))[0].width == 2
 
 
 def test_elements_of_several_sizes_are_vectors_of_as_many_lanes() -> None:

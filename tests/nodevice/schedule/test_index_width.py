@@ -45,7 +45,15 @@ def last_index(kernel: Kernel) -> int:
         # Runs of units, and pieces that are whole vectors.
         rounding = kernel.width * kernel.unroll * max(kernel.chunks, 1)
         return count + max(kernel.work_items, rounding) - 1
+    if kernel.nd_range is not None:
+        # A work-item takes a vector or an element; those of rows stride over what is left.
+        *rows, row = kernel.extents
+        sizes = kernel.nd_range[0][1:]
+        ends = [extent + size for extent, size in zip(rows[::-1], sizes, strict=True)]
+        return max([row + kernel.width * kernel.work_group, *ends])
     groups = kernel.work_items // kernel.work_group
+    if any(kernel.local_tile):
+        return count + groups  # of tiles, which are fewer
     is_by_groups = kernel.kind.name == "scan" or (
         kernel.kind.name == "reduce" and kernel.vector >= len(kernel.extents) - kernel.reduced)
     return count - 1 + (max(groups, 2 * kernel.work_group) if is_by_groups
@@ -92,7 +100,7 @@ def test_the_text_counts_in_64_bits_there() -> None:
     for count, index in ((index_limit(H100) - 1, "int"), (index_limit(H100), "long")):
         (kernel,) = kernels(planned(roots(count)["map"], traits=H100))
         source = render(kernel, H100, lambda value: value).source
-        assert f"const {index} id = get_global_id(0), step = get_global_size(0);" in source
+        assert f"const {index} item = get_global_id(0);" in source
 
 
 def test_results_that_lie_far_away_count_too() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,27 @@ def test_one_long_row_is_read_twice_and_written_once(traits: DeviceTraits) -> No
     assert 0 < moved_nbytes(schedule) - 3 * 8 * N < 40 * FEW
     assert len(schedule.slots) == 2
     assert [cut.what for cut in schedule.cuts] == ["add of pieces"]
+
+
+def test_one_long_row_is_read_once_where_groups_may_wait() -> None:
+    traits = replace(with_schedule(DeviceTraits(compute_units=64), "gpu"), groups_progress=True)
+    schedule = planned(call("sqrt", cumsum(call("multiply", array(N), number(2.0)))), traits=traits)
+    cleared, scan = kernels(schedule)
+    assert [cleared.kind.name, scan.kind.name] == ["map", "scan"]
+    assert scan.work_items == scan.chunks * 256
+    assert scan.chunk_length == 256 * scan.unroll
+    words = 32 + 2 * 4 * scan.chunks  # the ticket; 16 bits of a double each, of two folds a tile
+    assert cleared.extents == (words,)
+    assert moved_nbytes(schedule) == 2 * 8 * N + 2 * 4 * words
+
+
+def test_tiles_of_a_scan_fit_into_local_memory() -> None:
+    traits = replace(with_schedule(DeviceTraits(compute_units=64), "gpu"), local_nbytes=4096)
+    (_, scan) = kernels(planned(cumsum(array(N)), traits=traits))
+    assert 8 * (scan.work_group * (scan.unroll + 1) * 33 // 32) <= 4096
+    short = with_schedule(DeviceTraits(compute_units=64), "gpu")
+    (scan,) = kernels(planned(cumsum(array(100_000, 40), 1), traits=short))
+    assert (scan.work_group, scan.unroll) == (64, 1)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -1,0 +1,121 @@
+"""Random orders: `permutation`, `shuffle`, `permuted` and `choice` without replacement.
+
+Few elements (`FEW`) are put in order on the host, with NumPy's algorithm. Of more, every element
+finds its place by itself (``kernels/lib/permutation.cl``): the order needs no memory, no sort and
+no host, and is the same on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index as as_index
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_view
+from clfuse.arrays.expressions import combine, convert, scalar
+from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of, write
+from clfuse.arrays.promotion import INT64, UINT64
+from clfuse.arrays.views import strict_axis
+from clfuse.ir import build
+from clfuse.ir.layout import contiguous_strides
+from clfuse.ir.nodes import Node, loop
+from clfuse.ir.trace import active
+from clfuse.ir.value_ranges import known_within
+
+from .bits import Draw, Philox4x32
+
+__all__ = ["FEW", "as_array", "chosen_once", "order", "ordered", "probable", "shuffle_in_place"]
+
+FEW: Final = 4096
+"""Elements that NumPy puts in order on the host, in 20 us."""
+
+MOST: Final = 1 << 31
+"""Places have 32 bits."""
+
+_UINT32: Final = np.dtype(np.uint32)
+_PLACE: Final = loop("shuffled_place", (_UINT32,) * 4, _UINT32)
+
+
+def order(bits: Philox4x32, host: Any, count: int) -> Node:
+    """A random order of `count` elements: (count,) int64. `host` draws for few of them."""
+    if count <= FEW and active() is None:
+        with host.placed(bits):
+            few = host.generator.permutation(count)
+        return known_within(node_of(from_host(few)), count)
+    if count >= MOST:
+        raise NotNative("of so many elements")
+    seed = Draw(bits, (1,)).node()
+    key, other = convert(seed, _UINT32), convert(
+        combine(np.right_shift, seed, scalar(32, UINT64)), _UINT32
+    )
+    places = convert(build.iota(count), _UINT32)
+    found = build.elementwise(_PLACE, (places, scalar(count, _UINT32), key, other), (count,))
+    return known_within(convert(found, INT64), count)
+
+
+def ordered(bits: Philox4x32, host: Any, array: Handle, axis: int) -> Any:
+    """The elements of an array along an axis, in a random order."""
+    place = strict_axis(axis, len(array._shape))
+    return _taken(array, order(bits, host, array._shape[place]), place)
+
+
+def shuffle_in_place(bits: Philox4x32, host: Any, array: Any, axis: Any) -> None:
+    """Put an array's elements along an axis into a random order.
+
+    Raises
+    ------
+    ValueError
+        The array is read-only.
+    """
+    if not isinstance(array, Handle) or not array._shape:
+        raise NotNative("not an array of ours")
+    if not is_writeable(array):
+        raise ValueError("array is read-only")
+    place = strict_axis(as_index(axis), len(array._shape))
+    if array._shape[place] > 1:
+        write(array, node_of(ordered(bits, host, array, place)))
+
+
+def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...]) -> Any:
+    """Different numbers below `count`, as many as the shape has elements."""
+    size = math.prod(shape)
+    if not 0 < size <= count:
+        raise NotNative("none, or more than there are")
+    if size <= FEW and active() is None:
+        with host.placed(bits):
+            few = host.generator.choice(count, size, replace=False)
+        return fresh(build.reshape(known_within(node_of(from_host(few)), count), shape))
+    first = build.view(order(bits, host, count), (size,), 0, (1,))
+    return fresh(known_within(build.reshape(first, shape), count))
+
+
+def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) -> Any:
+    """Numbers below `count`, each with its probability; NumPy's errors for bad ones."""
+    given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
+    examiner.choice(count, 1, p=given)
+    ends = np.cumsum(given.astype(np.float64))
+    ends /= ends[-1]
+    table = fresh(node_of(from_host(ends)))
+    drawn = Draw(bits, shape).uniform()
+    return np.searchsorted(table, drawn, side="right")
+
+
+def _taken(array: Handle, at: Node, axis: int) -> Any:
+    shape = array._shape
+    strides = contiguous_strides(shape)
+    rest = len(shape) - axis - 1
+    place = build.reshape(at, (shape[axis], *(1,) * rest))
+    if strides[axis] != 1:
+        place = combine(np.multiply, place, scalar(strides[axis], INT64))
+    steps = (*strides[:axis], 0, *strides[axis + 1 :])
+    return fresh(build.gather(node_of(array), place, shape, 0, steps))
+
+
+def as_array(value: Any) -> Any:
+    """What is put in order, as an array of ours."""
+    array = as_handle(value)
+    if native_dtype(array._dtype) is None or not array._shape or 0 in array._shape:
+        raise NotNative("of no elements")
+    return array
