@@ -78,6 +78,9 @@ _LATER = {
 """Names of ours that few programs use -> their modules, which are imported when they are asked for:
 a third of what there would be to import."""
 
+_OF_IPYTHON = {"load_ipython_extension": "load", "unload_ipython_extension": "unload"}
+"""What IPython asks for at ``%load_ext clfuse`` and ``%unload_ext clfuse``."""
+
 __all__ = [
     "AllocationError",
     "ClfuseError",
@@ -139,6 +142,9 @@ def __getattr__(name: str) -> _typing.Any:
     asked for."""
     if name in _LATER:
         found = getattr(_importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    elif name in _OF_IPYTHON:
+        notebook = _importlib.import_module(f"{__name__}.tools.report.notebook")
+        found = getattr(notebook, _OF_IPYTHON[name])
     else:
         found = _namespace.lookup(name)
     if not name.startswith("__"):
