@@ -110,7 +110,7 @@ class Notebook:
         shown = CellReport(summarized(collector, about))
         if file:
             shown.save(file)
-        display(shown)
+        display(shown)  # type: ignore[no-untyped-call]
 
     @contextmanager
     def profiled(self) -> Iterator[Callable[[], str]]:
