@@ -23,8 +23,8 @@ EXTRAS = {
     "gpu": ["pyclblast", "pyvkfft"],
     # clfuse.dask: workers, and arrays as chunks.
     "dask": ["dask[array]>=2025.1", "distributed>=2025.1"],
-    # %load_ext clfuse: reports of cells.
-    "interactive": ["ipython>=8"],
+    # %load_ext clfuse: reports of cells. Bars for what takes long.
+    "interactive": ["ipython>=8", "tqdm"],
     # What tests/ecosystem uses beside it: packages that take our arrays, and a notebook's kernel.
     "ecosystem": [
         "einops", "ipykernel", "ipython", "matplotlib", "nbclient", "pandas", "scikit-learn", "scipy",
