@@ -64,6 +64,7 @@ if _typing.TYPE_CHECKING:
     from .user_kernels.opencl.elementwise import ElementwiseKernel
     from .user_kernels.opencl.raw import RawKernel
     from .user_kernels.opencl.reduction import ReductionKernel
+    from .watching import watch
 
 _LATER = {
     "ElementwiseKernel": "user_kernels.opencl.elementwise",
@@ -74,6 +75,7 @@ _LATER = {
         ("atomic", "device_function", "group", "kernel", "local_array", "philox"),
         "user_kernels.language",
     ),
+    "watch": "watching",
 }
 """Names of ours that few programs use -> their modules, which are imported when they are asked for:
 a third of what there would be to import."""
@@ -120,6 +122,7 @@ __all__ = [
     "stats",
     "synchronize",
     "ufunc",
+    "watch",
 ]
 __all__ += _namespace.exported()
 

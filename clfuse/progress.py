@@ -17,7 +17,7 @@ from typing import Any, Final
 from .config import settings
 from .errors import SettingWarning, warn_user
 
-__all__ = ["AFTER_S", "Bar", "is_wanted"]
+__all__ = ["AFTER_S", "Bar", "in_notebook", "is_wanted"]
 
 AFTER_S = 2.0
 """Seconds after which a bar is shown."""
@@ -36,7 +36,7 @@ def is_wanted() -> bool:
     """Whether there is somebody who would see a bar."""
     if settings.progress == "off" or threading.current_thread() is not threading.main_thread():
         return False
-    if settings.progress == "on" or _in_notebook():
+    if settings.progress == "on" or in_notebook():
         return True
     try:
         return bool(sys.stderr.isatty())
@@ -44,7 +44,8 @@ def is_wanted() -> bool:
         return False
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
+    """Whether a kernel of Jupyter's runs the program."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and getattr(shell, "kernel", None) is not None
@@ -136,7 +137,7 @@ class Bar:
 def _class_of_bars() -> Any:
     """tqdm's class, without its thread that looks after bars; in notebooks that of widgets, where
     these are installed."""
-    if _in_notebook():
+    if in_notebook():
         try:
             import ipywidgets  # noqa: F401
             from tqdm.notebook import tqdm
