@@ -59,12 +59,12 @@ from .functions import documenting as _documenting
 from .functions.math.ufunc import ufunc
 
 if _typing.TYPE_CHECKING:
+    from .runtime.devices.watching import watch
     from .tracing.jit import jit
     from .user_kernels.language import atomic, device_function, group, kernel, local_array, philox
     from .user_kernels.opencl.elementwise import ElementwiseKernel
     from .user_kernels.opencl.raw import RawKernel
     from .user_kernels.opencl.reduction import ReductionKernel
-    from .watching import watch
 
 _LATER = {
     "ElementwiseKernel": "user_kernels.opencl.elementwise",
@@ -75,7 +75,7 @@ _LATER = {
         ("atomic", "device_function", "group", "kernel", "local_array", "philox"),
         "user_kernels.language",
     ),
-    "watch": "watching",
+    "watch": "runtime.devices.watching",
 }
 """Names of ours that few programs use -> their modules, which are imported when they are asked for:
 a third of what there would be to import."""

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 from clfuse.counters import counters
-from clfuse.watching import Watch, described
+from clfuse.runtime.devices.watching import Watch, described
 
 pytestmark = pytest.mark.clfuse_only
 

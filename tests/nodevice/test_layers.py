@@ -34,7 +34,7 @@ ORDER = """
     arrays eager dispatch
     functions.indexing functions.attributes functions.math functions.rebound functions.shaping
     functions.sorting functions.linalg functions.fft functions.random functions
-    interop classes tracing control watching
+    interop classes tracing control
     user_kernels.opencl
     user_kernels.language.source user_kernels.language.array_route
     user_kernels.language.launch_route user_kernels.language.calls user_kernels

@@ -1,4 +1,4 @@
-"""`clfuse.watch`: device memory and activity of a running program, on a terminal or in a notebook."""
+"""`clfuse.watch`: device memory and activity of a program, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Final
 
-from .counters import counters
-from .progress import in_notebook
-from .runtime.devices import selection
+from clfuse.counters import counters
+from clfuse.progress import in_notebook
+
+from . import selection
 
 __all__ = ["Watch", "watch"]
 
