@@ -23,8 +23,13 @@ EXTRAS = {
     "gpu": ["pyclblast", "pyvkfft"],
     # clfuse.dask: workers, and arrays as chunks.
     "dask": ["dask[array]>=2025.1", "distributed>=2025.1"],
-    # What tests/ecosystem uses beside it: packages that take our arrays.
-    "ecosystem": ["einops", "ipython", "matplotlib", "pandas", "scikit-learn", "scipy", "xarray"],
+    # %load_ext clfuse: reports of cells. Bars for what takes long.
+    "interactive": ["ipython>=8", "tqdm"],
+    # What tests/ecosystem uses beside it: packages that take our arrays, and a notebook's kernel.
+    "ecosystem": [
+        "einops", "ipykernel", "ipython", "matplotlib", "nbclient", "pandas", "scikit-learn", "scipy",
+        "xarray",
+    ],
     "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
 }
 

@@ -59,6 +59,7 @@ from .functions import documenting as _documenting
 from .functions.math.ufunc import ufunc
 
 if _typing.TYPE_CHECKING:
+    from .runtime.devices.watching import watch
     from .tracing.jit import jit
     from .user_kernels.language import atomic, device_function, group, kernel, local_array, philox
     from .user_kernels.opencl.elementwise import ElementwiseKernel
@@ -74,9 +75,13 @@ _LATER = {
         ("atomic", "device_function", "group", "kernel", "local_array", "philox"),
         "user_kernels.language",
     ),
+    "watch": "runtime.devices.watching",
 }
 """Names of ours that few programs use -> their modules, which are imported when they are asked for:
 a third of what there would be to import."""
+
+_OF_IPYTHON = {"load_ipython_extension": "load", "unload_ipython_extension": "unload"}
+"""What IPython asks for at ``%load_ext clfuse`` and ``%unload_ext clfuse``."""
 
 __all__ = [
     "AllocationError",
@@ -117,6 +122,7 @@ __all__ = [
     "stats",
     "synchronize",
     "ufunc",
+    "watch",
 ]
 __all__ += _namespace.exported()
 
@@ -139,6 +145,9 @@ def __getattr__(name: str) -> _typing.Any:
     asked for."""
     if name in _LATER:
         found = getattr(_importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    elif name in _OF_IPYTHON:
+        notebook = _importlib.import_module(f"{__name__}.tools.report.notebook")
+        found = getattr(notebook, _OF_IPYTHON[name])
     else:
         found = _namespace.lookup(name)
     if not name.startswith("__"):

@@ -543,3 +543,4 @@ from .control import profile as profile
 from .control import set_device as set_device
 from .control import stats as stats
 from .control import synchronize as synchronize
+from .runtime.devices.watching import watch as watch

@@ -313,6 +313,15 @@ SETTINGS: tuple[Setting, ...] = (
         "bounds checks every index in kernels written in Python while they run on the device",
     ),
     Setting(
+        "progress",
+        "CLFUSE_PROGRESS",
+        "auto",
+        _one_of("auto", "on", "off"),
+        "auto, on or off",
+        "whether what takes over two seconds shows a bar, drawn by tqdm on the standard error; auto"
+        " does so on terminals and in notebooks",
+    ),
+    Setting(
         "debug",
         "CLFUSE_DEBUG",
         0,
@@ -411,6 +420,7 @@ class Settings:
     ahead: bool
     kernels: str
     check: str
+    progress: str
     debug: int | str
     tuning: bool
     compiled: bool

@@ -9,8 +9,6 @@ what was there before is called. Nothing is done before an error reaches the top
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +17,7 @@ from typing import Any, Final
 
 from .config import settings
 from .errors import ClfuseError, SettingError
-from .user_frames import OWN_FOLDERS
+from .user_frames import COMPILED, OWN_FOLDERS
 
 __all__ = ["hide_frames", "install", "linked", "related"]
 
@@ -29,24 +27,7 @@ OF_CALLS: Final = (
 )
 """Errors that are about what the user wrote."""
 
-COMPILED: Final = os.path.join("clfuse", "_core", "")
-"""What files of the compiled part are named after."""
-
 OWN: Final = (OWN_FOLDERS[1], COMPILED)
-
-
-IN_C: Final = r"must be numpy\.ndarray, not (\w+\.)?ndarray|numpy array expected"
-"""What C functions say that look into the memory of NumPy's own class."""
-
-
-def advice(error: BaseException) -> str:
-    """What to do about an error whose own words do not say it; empty where there is nothing."""
-    if isinstance(error, TypeError) and re.search(IN_C, str(error)):
-        return (
-            "This function is written in C for NumPy's own class. Where the array is clfuse's, give"
-            " it clfuse.asnumpy(x)."
-        )
-    return ""
 
 
 def hide_frames(error: BaseException) -> None:
@@ -105,8 +86,12 @@ def _shows_all() -> bool:
 
 def _prepare(error: BaseException) -> None:
     """Make an error ready to be shown."""
-    hide_frames(error)
-    if text := advice(error):
+    from .advice import advice
+
+    text = advice(error)
+    if not _shows_all():
+        hide_frames(error)
+    if text:
         notes = getattr(error, "__notes__", [])  # Python shows them since 3.11
         if text not in notes:
             error.__notes__ = [*notes, text]
@@ -116,7 +101,7 @@ def _hook(previous: Callable[..., Any]) -> Callable[..., None]:
     def hook(
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
-        if not _shows_all() and isinstance(error, BaseException):
+        if isinstance(error, BaseException):
             _prepare(error)
             traceback = error.__traceback__
         previous(kind, error, traceback)
@@ -127,7 +112,7 @@ def _hook(previous: Callable[..., Any]) -> Callable[..., None]:
 def _thread_hook(previous: Callable[[Any], Any]) -> Callable[[Any], None]:
     def hook(arguments: Any) -> None:
         error = arguments.exc_value
-        if error is not None and not _shows_all():
+        if error is not None:
             _prepare(error)
             arguments = threading.ExceptHookArgs(
                 (arguments.exc_type, error, error.__traceback__, arguments.thread)
@@ -151,10 +136,9 @@ def _in_ipython() -> None:
         traceback: TracebackType | None,
         tb_offset: int | None = None,
     ) -> None:
-        if not _shows_all():
-            # The first frame is IPython's own, which it leaves out itself.
-            _prepare(error)
-            traceback = error.__traceback__
+        # The first frame is IPython's own, which it leaves out itself.
+        _prepare(error)
+        traceback = error.__traceback__
         shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
 
     shell.set_custom_exc((Exception,), show)

@@ -8,13 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["user_frame", "user_stacklevel", "warnings_issued"]
+__all__ = ["COMPILED", "user_frame", "user_stacklevel", "warnings_issued"]
 
 OWN_FOLDERS: Final = tuple(
     os.path.dirname(os.path.abspath(str(path))) + os.sep
     for path in (np.__file__, __file__)
 )
 """Frames in these are never the user's: NumPy's and clfuse's."""
+
+COMPILED: Final = os.path.join("clfuse", "_core", "")
+"""What files of the compiled part are named after."""
 
 warnings_issued: Final = [0]
 """How many there were, for who remembers what a call did, and can only remember a silent one."""

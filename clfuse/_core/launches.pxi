@@ -53,12 +53,42 @@ def is_waiting():
     return waiting_threads > 0
 
 
+cdef double added_work = 0, long_work = 0
+cdef object wait_in_steps
+
+
+def connect_long_waits(in_steps, double work):
+    """Take what waits for a queue where so much work was added: see `runtime.context.waits`."""
+    global wait_in_steps, long_work
+    wait_in_steps, long_work = in_steps, work
+
+
+def add_work(double work):
+    """Note that something was put into a queue, of so much work."""
+    global added_work
+    added_work += work
+
+
+def work_added():
+    """What was put into queues since the last wait."""
+    return added_work
+
+
+def forget_work():
+    """What was put into queues is done."""
+    global added_work
+    added_work = 0
+
+
 cdef int wait_for(object device, object queue) except -1:
     """Wait until a device's queue is done; DeviceError where something in it has failed."""
-    global waiting_threads
+    global waiting_threads, added_work
     waiting_threads += 1
     try:
+        if added_work >= long_work and wait_in_steps is not None:
+            wait_in_steps(queue)
         queue.finish()
+        added_work = 0
     except Exception as error:
         raise wait_failed(device, error) from error
     finally:
@@ -110,7 +140,8 @@ cdef class Direct:
     """A kernel object that nobody else sets arguments of; called, it is launched.
 
     `buffers` and `scalars` are pairs: the argument's number, and the place among those of a launch.
-    `dtypes` are those of the scalars, and `packed` gives one's bytes where its type is another. An
+    `dtypes` are those of the scalars, and `packed` gives one's bytes where its type is another.
+    `work` is what `runtime.context.waits` counts. An
     `inline` one is run by the calling thread, once the device's queue is empty.
     """
 
@@ -125,12 +156,15 @@ cdef class Direct:
     cdef Slot *slots
     cdef Py_ssize_t buffers, scalars
     cdef list dtypes, types, before
+    cdef double work
 
-    def __init__(self, kernel, global_size, local_size, buffers, scalars, dtypes, packed, inline):
+    def __init__(
+        self, kernel, global_size, local_size, buffers, scalars, dtypes, packed, inline, double work
+    ):
         cdef Py_ssize_t number
         if not 0 < len(global_size) <= MOST_DIMENSIONS or set_argument == NULL:
             raise ValueError
-        self.kernel, self.packed, self.inline = kernel, packed, inline
+        self.kernel, self.packed, self.inline, self.work = kernel, packed, inline, work
         self.handle = <void *><uintptr_t>kernel.int_ptr
         self.dimensions = len(global_size)
         self.has_local_size = local_size is not None
@@ -190,6 +224,7 @@ cdef class Direct:
         cdef void *memory
         cdef int32_t status
         cdef Refused doing
+        global added_work
         cdef size_t *local_size = self.local_size if self.has_local_size else NULL
         for number in range(self.buffers):
             slot = &self.slots[number]
@@ -222,6 +257,8 @@ cdef class Direct:
                 status = finish_queue(<void *>queue)
         if status != 0:
             self.refused, self.status = doing, status
+        elif not self.inline:
+            added_work += self.work
         return status == 0
 
     cdef bint set_scalar(self, Py_ssize_t number, Slot *slot, object value) except -1:

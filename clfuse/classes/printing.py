@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from clfuse.arrays.handle import Handle, node_of
 from clfuse.dispatch.host_call import native
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.functions.indexing import subscripts
+from clfuse.ir.nodes import Kind
 
 
 def representation(handle: Handle) -> str:
@@ -32,8 +34,10 @@ def notebook(handle: Handle) -> str:
     import html
 
     shown = html.escape(representation(handle))
-    buffer = handle._storage.node.buffer
-    where = "host" if buffer is None else str(buffer.device.name)
+    node = handle._storage.node
+    where = "host" if node.buffer is None else str(node.buffer.device.name)
+    if node.buffer is None and node.op.kind is not Kind.CONSTANT:
+        where = "not computed yet"
     size = math.prod(handle._shape) * handle._dtype.itemsize
     return (
         f"<div><small>clfuse.ndarray, shape {handle._shape}, {handle._dtype}, {size:,} bytes, "
@@ -42,11 +46,14 @@ def notebook(handle: Handle) -> str:
 
 
 def _shown(handle: Handle) -> np.ndarray:
-    """The array on the host; of a large one, where that takes a copy, only what NumPy prints."""
+    """The array on the host; of a large one, where that takes a copy or where it is not computed
+    and somebody waits at a prompt, only what NumPy prints."""
     options = np.get_printoptions()
     edge = options["edgeitems"]
     if math.prod(handle._shape) <= options["threshold"]:
         return host_view(handle)
+    if is_interactive() and (shown := _previewed(handle, edge)) is not None:
+        return shown
     evaluate_nodes([node_of(handle)])
     buffer = handle._storage.node.buffer
     if buffer is None or buffer.seen_by_host:
@@ -58,6 +65,32 @@ def _shown(handle: Handle) -> np.ndarray:
     ]
     for corner in itertools.product(*parts):
         shown[corner] = host_view(subscripts.get(handle, corner))
+    return shown
+
+
+def is_interactive() -> bool:
+    """Whether somebody sits at a prompt: only there arrays are shown that are not computed."""
+    return hasattr(sys, "ps1")
+
+
+def _previewed(handle: Handle, edge: int) -> np.ndarray | None:
+    """An array with what NumPy prints, none of it computed but that."""
+    from clfuse.engine.previews import corners
+
+    node = node_of(handle)
+    if node.buffer is not None:
+        return None
+    spans = [
+        ((0, edge), (extent - edge, extent)) if extent > 2 * edge else ((0, extent),)
+        for extent in handle._shape
+    ]
+    places = list(itertools.product(*spans))
+    found = corners(node, places)
+    if found is None:
+        return None
+    shown = np.zeros(handle._shape, handle._dtype)  # as in `_shown`
+    for place, values in zip(places, found, strict=True):
+        shown[tuple([slice(start, stop) for start, stop in place])] = values
     return shown
 
 

@@ -18,29 +18,36 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from clfuse.config import settings
 
-__all__ = ["Work", "begin", "end", "finish", "is_possible"]
+__all__ = ["Work", "begin", "end", "finish", "is_possible", "wait_for"]
 
 LONGEST_S: Final = 60.0
 """Seconds that the end of the process, or a fork, waits for the compiler."""
+
+SHORTEST_S: Final = 0.0005
+
+LONGEST_STEP_S: Final = 0.02
+"""Of the steps in which somebody waits for the compiler."""
 
 
 class Work:
     """Functions that are called in the thread, one after the other, until one fails; and what is
     called when that is done."""
 
-    __slots__ = ("_calls", "_then", "is_done")
+    __slots__ = ("_calls", "_then", "done", "is_done", "total")
 
     def __init__(
         self, calls: Sequence[Callable[[], object]], then: Callable[[], object] | None
     ) -> None:
         self._calls = calls
         self._then = then
+        self.done, self.total = 0, len(calls)
         self.is_done = False
 
     def run(self) -> None:
@@ -49,6 +56,7 @@ class Work:
                 if _ended:
                     break
                 call()
+                self.done += 1
         except Exception:  # noqa: BLE001 (who needs it tries again, and gets the error)
             pass
         finally:
@@ -85,6 +93,18 @@ def begin(
             thread.start()  # before it is noted: an interrupt must not leave one that never runs
             _thread[:] = [thread]
     return work
+
+
+def wait_for(work: Work) -> None:
+    """Wait until work is done: an interrupt ends the wait, not the work."""
+    from clfuse.progress import Bar
+
+    pause = SHORTEST_S
+    with Bar("building kernels", work.total, " kernels") as bar:
+        while not work.is_done:
+            time.sleep(pause)
+            pause = min(pause * 1.1, LONGEST_STEP_S)
+            bar.at(work.done)
 
 
 def finish() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse import events
 from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.counters import counters
@@ -313,9 +314,14 @@ def _calculate_meanwhile(snapshot: Snapshot, device: Device, planned: Planned) -
 
 def _build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
     """Build the plan's kernels, or others for the same values where the driver refuses one."""
+    from clfuse import progress
+
     from . import refused_builds
 
     planned.kernels = None
+    if progress.is_wanted() and background.is_possible() and not events.listeners:
+        # The compiler cannot be interrupted, but a wait for a thread that calls it.
+        background.wait_for(background.begin(planned.builds(device)))
     refused_builds.build(planned, snapshot, device)
 
 

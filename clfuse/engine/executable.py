@@ -8,6 +8,7 @@ process that leaves everything to NumPy never imports this module.
 from __future__ import annotations
 
 import functools
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ from clfuse.ir.known_graphs import structure_of
 from clfuse.ir.nodes import TABLE, Kind, Node
 from clfuse.ir.snapshot import Snapshot
 from clfuse.policy.choice import Verdict
+from clfuse.runtime.context import waits
 from clfuse.runtime.context.pool import block_size
 from clfuse.runtime.host import host_steps
 from clfuse.runtime.launches import launch, program, stepping, tables
@@ -48,9 +50,10 @@ from clfuse.runtime.memory import buffers
 from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
-from clfuse.schedule.records import Copy, Kernel, LibraryCall, Pass, Schedule, UserLaunch
+from clfuse.schedule.records import Copy, Kernel, Launch, LibraryCall, Pass, Schedule, UserLaunch
 from clfuse.schedule.traffic import (
     call_nbytes,
+    estimated_nbytes,
     is_inline,
     kernel_nbytes,
     pass_nbytes,
@@ -78,7 +81,8 @@ class Prepared:
     """A kernel launch with everything but its buffers and scalars fixed.
 
     `arguments` holds ``(value, None)`` for buffers, ``(conversion, position)`` for constants of the
-    snapshot, and the number itself for integers. `nbytes` is what it moves, every array once.
+    snapshot, and the number itself for integers. `nbytes` is what it moves, every array once, and
+    `work` what `runtime.context.waits` counts.
     `bound` is a kernel object of its own, once the plan has come back.
     """
 
@@ -87,6 +91,7 @@ class Prepared:
     program: Program
     arguments: list[Any]
     nbytes: int
+    work: float
     bound: BoundKernel | None = None
 
 
@@ -97,6 +102,7 @@ class _Rendering:
     kernels: Sequence[Kernel | LibraryCall | Pass | UserLaunch]
     rendered: Rendered
     nbytes: int
+    work: float
     inline: bool = False
 
 
@@ -315,6 +321,11 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
     parts: list[_Part] = []
+
+    def work_of(launches: Sequence[Launch], rendered: Rendered) -> float:
+        items = math.prod(rendered.global_size)
+        return sum([estimated_nbytes(each, items, schedule, traits) for each in launches])
+
     for launches in schedule.steps:
         step = launches[0]
         if isinstance(step, Kernel):
@@ -322,18 +333,20 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
             texts = [repeats.render(each) for each in together]
             rendered = join(texts) if len(texts) > 1 else texts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])
-            parts.append(_Rendering(together, rendered, moved, inline))
+            parts.append(_Rendering(together, rendered, moved, work_of(launches, rendered), inline))
         elif isinstance(step, Pass):
             rendered = render_pass(step, traits, root)
-            parts.append(_Rendering([step], rendered, pass_nbytes(step, schedule)))
+            moved = pass_nbytes(step, schedule)
+            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered)))
         elif isinstance(step, UserLaunch):
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            parts.append(_Rendering([step], rendered, moved, inline))
+            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered), inline))
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)
-            parts.append(_Rendering([step], rendered, call_nbytes(step, schedule)))
+            moved = call_nbytes(step, schedule)
+            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered)))
         else:
             parts.append(step)
     return parts
@@ -363,7 +376,7 @@ def _step(part: _Part, device: Device) -> Prepared | Copy | LibraryCall:
     except KernelBuildError as error:
         raise Refused(part.kernels, error) from error
     arguments = _arguments(rendered, device)
-    return Prepared(part.kernels[0], rendered, built, arguments, part.nbytes)
+    return Prepared(part.kernels[0], rendered, built, arguments, part.nbytes, part.work)
 
 
 def storage_roots(schedule: Schedule) -> Callable[[int], int]:
@@ -432,6 +445,7 @@ def _launch(
         event = launch.enqueue(
             step.program, step.rendered.global_size, step.rendered.local_size, arguments, tickets
         )
+        waits.add(step.work)
         counters["user_launches"] += isinstance(step.kernel, UserLaunch)
         for observer in observers:
             observer(step, event)
@@ -471,7 +485,7 @@ def bind(
             fixed[number] = binding.number
     rendered = step.rendered
     return BoundKernel(
-        step.program, rendered.global_size, rendered.local_size, fixed, values, scalars
+        step.program, rendered.global_size, rendered.local_size, fixed, values, scalars, step.work
     )
 
 

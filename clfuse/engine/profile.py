@@ -5,12 +5,12 @@ The times are those of the device's own clock (OpenCL event profiling), so they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clfuse import config
 
@@ -42,6 +42,11 @@ class KernelTime:
         return self.nbytes / max(self.elapsed_ns, 1) * 1e9
 
 
+companions: Final[list[Callable[[], AbstractContextManager[Callable[[], str]]]]] = []
+"""Each is entered for a profile's block, and gives what makes the HTML that a notebook shows of the
+block once it has ended, or nothing (`clfuse.tools.report.notebook`)."""
+
+
 class Profile:
     """What `profile` gives; filled when its block ends.
 
@@ -53,6 +58,7 @@ class Profile:
 
     def __init__(self) -> None:
         self.kernels: list[KernelTime] = []
+        self._pages: list[Callable[[], str]] = []
 
     def __str__(self) -> str:
         totals: dict[str, list[int]] = {}
@@ -68,6 +74,13 @@ class Profile:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        if page := "".join([page() for page in self._pages]):
+            return page
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def export_chrome(self, path: str | PathLike[str]) -> None:
         """Write the launches as a Chrome trace (open it at ``chrome://tracing`` or in Perfetto)."""
@@ -123,8 +136,11 @@ def profile() -> Iterator[Profile]:
     with config.override(build_after_ms=0), nothing:
         observers.append(observer)
         try:
-            yield result
-            evaluate_all(wait=True)
+            with ExitStack() as followed:
+                pages = [followed.enter_context(companion()) for companion in companions]
+                yield result
+                evaluate_all(wait=True)
+            result._pages = pages
         finally:
             observers.remove(observer)
             device.finish()

@@ -19,6 +19,7 @@ from clfuse.errors import AllocationError
 from clfuse.ir import build
 from clfuse.ir.journal import journal, settle
 from clfuse.ir.nodes import Kind, Node, reduction
+from clfuse.progress import Bar
 from clfuse.runtime.context.pool import host_nbytes
 from clfuse.runtime.memory import buffers, spilling
 from clfuse.runtime.memory.buffers import HostBuffer
@@ -88,10 +89,15 @@ class Stream:
 
     def run(self) -> None:
         """Compute all, and give the nodes their buffers."""
+        with Bar("computing in tiles", self.extent, " rows") as bar:
+            self._run(bar)
+
+    def _run(self, bar: Bar) -> None:
         start = 0
         previous: _Tile | None = None
         tile: _Tile | None = None
         while start < self.extent:
+            bar.at(start)
             try:
                 if tile is None:
                     tile = self._prepared(start)

@@ -20,6 +20,7 @@ from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.handle import Handle, is_contiguous, is_writeable
 from clfuse.arrays.shared_storage import seen_by_numpy
 
+from . import interrupts
 from .protocols import laid_out, shares
 
 __all__ = ["buffer", "in_bytes", "lend_memory", "shared_memory"]
@@ -33,12 +34,17 @@ def lend_memory(handle: Handle, flags: int, caller: int = 1) -> np.ndarray | np.
     that asks."""
     if type(handle) in handles.SCALARS:
         return host_scalar(handle)
+    interrupts.begin()
     if shares(sys._getframe(caller), handle) or (flags & WRITABLE and is_writeable(handle)):
         return seen_by_numpy(handle)
-    if handle._view is None or is_contiguous(handle):
-        return host_view(handle)
-    # NumPy refuses by the strides what the bytes side by side would allow.
-    run, offset, strides = laid_out(handle)
+    try:
+        if handle._view is None or is_contiguous(handle):
+            return host_view(handle)
+        # NumPy refuses by the strides what the bytes side by side would allow.
+        run, offset, strides = laid_out(handle)
+    except KeyboardInterrupt:
+        interrupts.keep(handle, interrupts.BUFFER)
+        raise
     return np.ndarray(handle._shape, handle._dtype, run, offset, strides)
 
 

@@ -33,6 +33,7 @@ from clfuse.ir.nodes import Kind
 from clfuse.numpy_releases import HAS_DLPACK_1
 from clfuse.runtime.memory.buffers import HostBuffer
 
+from . import interrupts
 from .scipy_ufuncs import of_scipy
 
 DLPACK_CPU: Final = (1, 0)
@@ -97,6 +98,7 @@ def array_function(self: Handle, func: Any, types: Any, args: Any, kwargs: Any) 
 
 def to_numpy(handle: Handle, dtype: Any, copy: bool | None) -> np.ndarray:
     """`__array__`: a read-only snapshot, without a copy where memory is shared; or a copy."""
+    interrupts.again(handle, interrupts.ARRAY)
     if dtype is not None and np.dtype(dtype) != handle._dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -111,6 +113,7 @@ def interface(handle: Handle) -> dict[str, Any]:
     It lies as ``x.strides`` says, because there is code that steps through what it gets with the
     strides of what it asked. These are always named.
     """
+    interrupts.again(handle, interrupts.INTERFACE)
     if type(handle) is handles.ARRAY and shares(sys._getframe(2), handle):
         seen_by_numpy(handle)
         storage: Any = handle._storage
@@ -120,7 +123,11 @@ def interface(handle: Handle) -> dict[str, Any]:
             run.flags.writeable = False
         offset, strides = byte_layout(handle)
     else:
-        run, offset, strides = laid_out(handle)
+        try:
+            run, offset, strides = laid_out(handle)
+        except KeyboardInterrupt:
+            interrupts.keep(handle, interrupts.INTERFACE)
+            raise
     return {
         "version": 3,
         "shape": handle._shape,

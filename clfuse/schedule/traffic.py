@@ -6,11 +6,12 @@ Every array counts once a kernel: shifted reads of it come from the cache.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from clfuse.ir.launch_nodes import ArrayParameter
 from clfuse.target.traits import DeviceTraits
 
-from .records import Kernel, LibraryCall, Load, Pass, Prefix, Schedule, Step, UserLaunch
+from .records import Kernel, Launch, LibraryCall, Load, Pass, Prefix, Schedule, Step, UserLaunch
 
 Use = tuple[int, str, int]
 """(value number, dtype name, bytes moved)."""
@@ -212,6 +213,36 @@ def is_inline(schedule: Schedule, traits: DeviceTraits) -> bool:
             if left < 0:
                 return False
     return True
+
+
+UNKNOWN_NBYTES: Final = 256
+"""What a work-item of a kernel counts of which nobody knows what it does."""
+
+GPU_SPEED: Final = 100
+"""What a GPU moves and calculates while a CPU of two cores does one."""
+
+
+def estimated_nbytes(
+    step: Launch, work_items: int, schedule: Schedule, traits: DeviceTraits
+) -> float:
+    """How long a step of so many work-items takes, as the bytes that a CPU moves in that time."""
+    nbytes = 0.0
+    if isinstance(step, Kernel):
+        nbytes = kernel_nbytes(step, schedule) + traits.operation_nbytes * _work(step, traits)
+    elif isinstance(step, UserLaunch):
+        work = getattr(step.spec.source, "work", None)
+        if work is None:
+            nbytes = UNKNOWN_NBYTES * work_items
+        else:
+            nbytes = traits.operation_nbytes * work * step.round.count
+    elif isinstance(step, Pass):
+        nbytes = pass_nbytes(step, schedule)
+    elif isinstance(step, LibraryCall):
+        nbytes = call_nbytes(step, schedule)
+        if step.name == "matmul":
+            products = math.prod(step.shape) * step.operands[0].shape[-1]
+            nbytes += traits.operation_nbytes * traits.costs.blas_additions * products
+    return nbytes / (1 if traits.kind == "cpu" else GPU_SPEED)
 
 
 def _work(kernel: Kernel, traits: DeviceTraits) -> float:

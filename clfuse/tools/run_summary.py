@@ -105,6 +105,8 @@ class Summary:
 
     def _write_report(self, report: Report, error: BaseException | None) -> None:
         """Write the report; what goes wrong is said, and is not how the program ends."""
+        from .report.writing import outcome_of
+
         unused = ""
         assert self._substitution is not None
         if report.is_silent and not self._substitution.served:
@@ -112,7 +114,7 @@ class Summary:
                 "nothing of this program used clfuse: no module of its project imports NumPy"
             )
         try:
-            report.write(_outcome(error), unused[:1].upper() + unused[1:])
+            report.write(outcome_of(error), unused[:1].upper() + unused[1:])
         except OSError as problem:
             say(f"--report {report.path}: {problem.strerror or problem}")
         except Exception:  # noqa: BLE001 (the program's own outcome counts, whatever the report's)
@@ -166,15 +168,3 @@ def _warn_of_seed() -> None:
         f"{user_place()} sets a seed; the numbers are clfuse's own, not those of NumPy for it"
         " (--exact-random gives NumPy's, more slowly)"
     )
-
-
-def _outcome(error: BaseException | None) -> str:
-    """How a program has ended, where it did not come to its end."""
-    if error is None or (isinstance(error, SystemExit) and not error.code):
-        return ""
-    if isinstance(error, SystemExit):
-        return f"it has ended itself with {error.code!r}"
-    if isinstance(error, KeyboardInterrupt):
-        return "it was interrupted"
-    text = str(error)
-    return type(error).__name__ + (f": {text}" if text else "")

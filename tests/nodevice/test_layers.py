@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
 ORDER = """
     frozen openblas errors target.simulated_devices config _core counters events numpy_releases
-    dtypes user_frames tracebacks
+    dtypes user_frames advice tracebacks progress
     ops target.costs target.traits target.fourier target.scatters target.verified
     ir
     schedule.kinds schedule.fourier_tables schedule.library_forms schedule.records

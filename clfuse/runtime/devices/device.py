@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError
-from clfuse.runtime.context import lost
+from clfuse.runtime.context import lost, waits
 from clfuse.runtime.context.base import DeviceBase
 from clfuse.runtime.context.pool import Pool, host_nbytes
 from clfuse.runtime.context.remedies import broken
@@ -205,13 +205,19 @@ class Device(DeviceBase):
         if self._queue is None or self.forked:
             return
         try:
-            self.queue.finish()
+            waits.finish(self.queue)
         except lost.driver_error() as error:
             raise lost.waiting(self, error) from error
         if self.pinned:
             lost.check_pinned(self)
         if self.simulation is not None:
             self.simulation.finished(self)
+
+    def finish_if_long(self) -> None:
+        """As `finish`, where what was enqueued may take long: before a call of the driver's that
+        waits for it, too, and cannot be ended."""
+        if waits.is_long():
+            self.finish()
 
     def renew_queue(self, profiling: bool) -> None:
         """Wait for the queue and put a fresh one in its place; its events hold times if asked."""

@@ -15,7 +15,7 @@ from clfuse._core import loading
 from clfuse.counters import counters
 from clfuse.errors import KernelBuildError
 from clfuse.ir.nodes import Node
-from clfuse.runtime.context import lost
+from clfuse.runtime.context import lost, waits
 from clfuse.runtime.devices.device import Device
 
 from .program import Program
@@ -137,11 +137,13 @@ class BoundKernel:
         Argument number -> scalar, of any type that the argument's dtype takes; or local memory.
     buffers, scalars : sequence of (int, int)
         Argument number, and the number among `enqueue`'s of what is set for each launch.
+    work : float
+        What `runtime.context.waits` counts for a launch.
     """
 
     __slots__ = (
         "_buffers", "_direct", "_fixed", "_global_size", "_kernel", "_local_size", "_scalars",
-        "program",
+        "_work", "program",
     )  # fmt: skip
 
     def __init__(
@@ -152,10 +154,12 @@ class BoundKernel:
         fixed: Mapping[int, Any],
         buffers: Sequence[tuple[int, int]],
         scalars: Sequence[tuple[int, int]],
+        work: float = 0.0,
     ) -> None:
         import pyopencl as cl
 
         self.program = program
+        self._work = work
         self._kernel = lost.call_driver(
             program.device, program.name, cl.Kernel, program.compiled, program.name
         )
@@ -175,7 +179,7 @@ class BoundKernel:
             dtypes = [program.arguments[number] for number, _ in self._scalars]
             self._direct = core.Direct(
                 self._kernel, global_size, local_size, self._buffers, self._scalars, dtypes,
-                pack_scalar, program.inline,
+                pack_scalar, program.inline, work,
             )
 
     @property
@@ -270,6 +274,8 @@ class BoundKernel:
         event = lost.call_driver(program.device, program.name, launch)
         lost.latest[0] = program
         counters["kernels_launched"] += 1
+        if not program.inline:
+            waits.add(self._work)
         for observer in observers:
             observer(program, event)
         return event

@@ -48,6 +48,9 @@ __all__ = [
 #: before it. Above it the second copy would cost more than the wait.
 STAGED_NBYTES = 1 << 20
 
+#: Larger copies go in parts of this size: each takes some 20 ms.
+COPIED_AT_ONCE = 1 << 28
+
 #: Up to this size what waits on the host becomes a buffer of a device that works in the host's
 #: memory by the driver, which copies it meanwhile: 0.5 us (PoCL) and 2 us (Intel), where a copy in
 #: the queue takes 5 us, and PoCL's next kernel 40 us more to start. `malloc` asks for more.
@@ -319,10 +322,28 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     import pyopencl as cl
 
     device = buffer.device
-    lost.call_driver(
-        device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, _as_bytes(array),
-        is_blocking=True,
-    )  # fmt: skip
+    device.finish_if_long()
+    for start, part in _parts(_as_bytes(array), "copying to the device"):
+        lost.call_driver(
+            device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
+            dst_offset=start, is_blocking=True,
+        )  # fmt: skip
+
+
+def _parts(
+    content: npt.NDArray[np.uint8], what: str
+) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+    """Bytes to copy, in parts between which an interrupt comes and a bar is drawn: where each
+    begins, and the bytes."""
+    if len(content) <= COPIED_AT_ONCE:
+        yield 0, content
+        return
+    from clfuse.progress import Bar
+
+    with Bar(what, len(content), "B") as bar:
+        for start in range(0, len(content), COPIED_AT_ONCE):
+            bar.at(start)
+            yield start, content[start : start + COPIED_AT_ONCE]
 
 
 def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -363,10 +384,12 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             _tell_copied(False, result.nbytes, start_ns)
             return result
         device = buffer.device
-        lost.call_driver(
-            device, "a download", cl.enqueue_copy, device.queue, _as_bytes(result), buffer.mem,
-            is_blocking=True,
-        )  # fmt: skip
+        device.finish_if_long()
+        for start, part in _parts(_as_bytes(result), "copying from the device"):
+            lost.call_driver(
+                device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
+                src_offset=start, is_blocking=True,
+            )  # fmt: skip
         if device.pinned:
             lost.check_pinned(device)
         _tell_copied(False, result.nbytes, start_ns)
@@ -557,6 +580,7 @@ def _map(
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if write else cl.map_flags.READ
     array: npt.NDArray[Any]
     device = buffer.device
+    device.finish_if_long()
     array, _ = lost.call_driver(
         device, "a map", cl.enqueue_map_buffer, device.queue, buffer.mem, flags, 0, tuple(shape),
         dtype, is_blocking=True,

@@ -134,12 +134,12 @@ class Collector:
 
     Parameters
     ----------
-    is_users : callable
-        Whether a file belongs to the program.
+    places : Places or callable
+        The statements of the program; or whether a file belongs to it.
     """
 
-    def __init__(self, is_users: Callable[[str], bool]) -> None:
-        self.places = Places(is_users)
+    def __init__(self, places: Places | Callable[[str], bool]) -> None:
+        self.places = places if isinstance(places, Places) else Places(places)
         self.sampler = Sampler(self.places, self._tick)
         self.plans: list[PlanSeen] = []
         self.others: dict[int, Entry] = {}

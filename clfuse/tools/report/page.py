@@ -13,7 +13,7 @@ from .advice import advice
 from .collector import PlanSeen
 from .places import STATES
 from .plans import plans
-from .summary import File, KernelSeen, Line, Summary
+from .summary import Circumstances, File, KernelSeen, Line, Summary
 from .words import count, rate, short_path, size, time_of, times
 
 __all__ = ["MOST_NBYTES", "render"]
@@ -140,13 +140,13 @@ def _fused_with(line: Line, path: str, summary: Summary) -> str:
     others = {
         place for kernel in line.kernels for place in kernel.lines if place != (path, line.number)
     }
-    return _list_of_lines(others, path)
+    return _list_of_lines(others, path, summary.circumstances)
 
 
-def _list_of_lines(places: Iterable[tuple[str, int]], path: str) -> str:
+def _list_of_lines(places: Iterable[tuple[str, int]], path: str, about: Circumstances) -> str:
     names = []
     for file, number in sorted(places, key=lambda place: (place[0] != path, place)):
-        names.append(str(number) if file == path else f"{file.rpartition('/')[2]}:{number}")
+        names.append(str(number) if file == path else f"{about.title(file)}:{number}")
     return ", ".join(names)
 
 
@@ -256,7 +256,8 @@ def _lines(summary: Summary) -> str:
     parts = []
     for file in summary.files:
         if len(summary.files) > 1:
-            parts.append(f"<h3>{_escape(short_path(file.path))}</h3>")
+            title = summary.circumstances.titles.get(file.path) or short_path(file.path)
+            parts.append(f"<h3>{_escape(title)}</h3>")
         if not file.lines:
             parts.append('<p class="quiet">Its source cannot be read.</p>')
             continue
@@ -280,13 +281,13 @@ def _kernel_row(kernel: KernelSeen, summary: Summary) -> str:
     share = ""
     if copy_rate and kernel.nbytes and kernel.elapsed_ns:
         share = f"{100e9 * kernel.nbytes / kernel.elapsed_ns / copy_rate:.0f}%"
-    script = summary.circumstances.script
+    about = summary.circumstances
     name = kernel.name + (" (host library)" if kernel.is_host else "")
     return (
         f'<tr data-kernels="{kernel.number}"><td class="left mono">{_escape(name)}</td>'
         f"<td>{count(kernel.count)}</td><td>{time_of(kernel.elapsed_ns)}</td>"
         f"<td>{size(kernel.nbytes)}</td><td>{speed}</td><td>{share}</td>"
-        f'<td class="left">{_escape(_list_of_lines(kernel.lines, script))}</td></tr>'
+        f'<td class="left">{_escape(_list_of_lines(kernel.lines, about.script, about))}</td></tr>'
     )
 
 
@@ -341,12 +342,14 @@ def _holders(summary: Summary) -> str:
     if not held:
         return ""
     named = sorted(held.items(), key=lambda item: -item[1])[:5]
-    script = summary.circumstances.script
+    about = summary.circumstances
     parts = []
     rest = nbytes - sum([share for _, share in named])
     for number, share in named:
         place = summary.place(number)
-        where = "no line" if place is None else f"line {_list_of_lines([place], script)}"
+        where = (
+            "no line" if place is None else f"line {_list_of_lines([place], about.script, about)}"
+        )
         parts.append(f"{where} {size(share)}")
     if rest > 0:
         parts.append(f"others {size(rest)}")

@@ -52,7 +52,7 @@ def _lines(numbers: Sequence[int], summary: Summary) -> str:
     places = {place for number in numbers if (place := summary.place(number)) is not None}
     script = summary.circumstances.script
     names = [
-        str(line) if path == script else f"{path.rpartition('/')[2]}:{line}"
+        str(line) if path == script else f"{summary.circumstances.title(path)}:{line}"
         for path, line in sorted(places)
     ]
     return ("line " if len(names) == 1 else "lines ") + ", ".join(names) if names else ""

@@ -95,6 +95,10 @@ class Circumstances:
         Why nothing of the program used clfuse; empty where something did.
     copy_rate : float or None
         Bytes a second that a copy on the device reads and writes, together.
+    texts : mapping of str to str
+        The sources of what is in no file.
+    titles : mapping of str to str
+        How files are called that are none of the user's by name: cells of notebooks.
     """
 
     command: str
@@ -103,6 +107,11 @@ class Circumstances:
     unused: str = ""
     copy_rate: float | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    def title(self, path: str) -> str:
+        """How a file is called beside a line's number."""
+        return self.titles.get(path) or path.rpartition("/")[2]
 
 
 @dataclass(slots=True)

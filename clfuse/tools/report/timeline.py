@@ -69,7 +69,8 @@ def _where(summary: Summary, line: int) -> str:
     place = summary.place(line)
     if place is None:
         return ""
-    file = "" if place[0] == summary.circumstances.script else f" of {place[0].rpartition('/')[2]}"
+    about = summary.circumstances
+    file = "" if place[0] == about.script else f" of {about.title(place[0])}"
     return f", line {place[1]}{file}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .collector import Collector
 
-__all__ = ["Report", "trouble_with"]
+__all__ = ["Report", "outcome_of", "trouble_with"]
 
 
 def trouble_with(path: str) -> str:
@@ -109,3 +109,15 @@ class Report:
             for value in list(namespace.values())
             if isinstance(value, type(sys))
         )
+
+
+def outcome_of(error: BaseException | None) -> str:
+    """How a program has ended, where it did not come to its end."""
+    if error is None or (isinstance(error, SystemExit) and not error.code):
+        return ""
+    if isinstance(error, SystemExit):
+        return f"it has ended itself with {error.code!r}"
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    text = str(error)
+    return type(error).__name__ + (f": {text}" if text else "")

@@ -347,7 +347,7 @@ import clfuse
 names = ("kernels_launched", "host_evaluations", "plans_made", "programs_built", "fallbacks")
 print([clfuse.stats()[name] for name in names], s)
 """
-    variables = {"CLFUSE_HOST_US": "50", "CLFUSE_BACKGROUND": "off"}
+    variables = {"CLFUSE_HOST_US": "50", "CLFUSE_BUILD_AFTER_MS": "0", "CLFUSE_BACKGROUND": "off"}
     outputs = [
         run(tmp_path, "run", *options, "script.py", text=text, **variables).stdout
         for options in ((), ("--report", "p.html"))
