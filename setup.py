@@ -25,6 +25,8 @@ EXTRAS = {
     "dask": ["dask[array]>=2025.1", "distributed>=2025.1"],
     # What tests/ecosystem uses beside it: packages that take our arrays.
     "ecosystem": ["einops", "ipython", "matplotlib", "pandas", "scikit-learn", "scipy", "xarray"],
+    # `bash ci/docs`: the site, and the pictures of its gallery.
+    "docs": ["furo", "matplotlib", "myst-parser", "sphinx>=8"],
     "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
 }
 
