@@ -110,7 +110,10 @@ setup(
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
-        "clfuse": ["py.typed", "*.pyi", "lib/*.pyi", "guide/*.md", "guide/contributing/*.md"],
+        "clfuse": [
+            "py.typed", "*.pyi", "lib/*.pyi",
+            "guide/*.md", "guide/contributing/*.md", "guide/migration/*.md",
+        ],
         "clfuse.functions": ["docstrings.txt"],
         "clfuse._core": ["*.pyx", "*.pxi"],
         "clfuse.tools.bench": ["kernels/*.cl", "*.cpp"],
