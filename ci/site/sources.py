@@ -1,6 +1,8 @@
 """Lays out what Sphinx reads: pages of the guide, pages of this folder, the reference, the gallery.
 
-    python ci/site/sources.py FOLDER [--without-gallery | --small-gallery]
+    python ci/site/sources.py SOURCE EXTRA [--small]
+
+EXTRA gets what goes into the site as it is: the reports of the gallery.
 
 A link of a page to a file that is no page of the site becomes the name of that file. Drawings by
 Mermaid stay text: what draws them in a browser comes from a network.
@@ -71,15 +73,20 @@ def lay_out(folder: Path) -> None:
 
 def main() -> None:
     reader = argparse.ArgumentParser(description="Lay out the sources of the site.")
-    reader.add_argument("folder", type=Path)
+    reader.add_argument("source", type=Path)
+    reader.add_argument("extra", type=Path)
     reader.add_argument("--small", action="store_true", help="small programs in the gallery")
     options = reader.parse_args()
-    folder = options.folder.resolve()
-    lay_out(folder)
+    source, extra = options.source.resolve(), options.extra.resolve()
+    lay_out(source)
+    extra.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(HERE / "CITATION.cff", extra / "CITATION.cff")
     sys.path.insert(0, str(HERE))
+    import gallery
     import reference
 
-    reference.write(folder / "reference")
+    reference.write(source / "reference")
+    gallery.write(source / "gallery", extra, options.small)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,225 @@
+"""The gallery: each program of ``clfuse/guide/gallery`` runs here under NumPy and under clfuse.
+
+    python ci/site/gallery.py PROGRAM FOLDER [--small]
+
+measures one program in a process of its own, and leaves its picture and its figures in a folder. `write`
+does that with each of them, has ``python -m clfuse report`` make its report, and writes the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = TOP / "clfuse" / "guide" / "gallery"
+REPETITIONS_S = 1.0
+"""Both take turns for this long."""
+LONGEST_S = 120
+"""No program takes so long: one that does hangs."""
+
+
+def program_paths() -> list[Path]:
+    """The programs, by name."""
+    return sorted(PROGRAMS.glob("*.py"))
+
+
+def docstring(path: Path) -> tuple[str, str]:
+    """The first sentence of a program, and the rest of what it says of itself."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    first, _, rest = text.partition("\n\n")
+    return " ".join(first.split()), rest.strip()
+
+
+def title_of(path: Path) -> str:
+    """What a page is called."""
+    words = path.stem.replace("_", " ")
+    return SPELLED.get(words, words.capitalize())
+
+
+SPELLED = {
+    "fft optics": "FFT optics", "gray scott": "Gray-Scott", "kmeans": "k-means", "nbody": "n-body",
+    "ising": "Ising model", "kalman": "Kalman filters", "lattice boltzmann": "Lattice Boltzmann",
+    "life": "Game of life", "mandelbrot": "Mandelbrot set", "monte carlo": "Monte Carlo",
+    "optics": "FFT optics", "wave": "Wave equation",
+    "neural network": "Neural network from scratch",
+}  # fmt: skip
+"""Words of a file's name -> a page's name, where that is not the same with a capital."""
+
+
+# -- one program -----------------------------------------------------------------------------------
+
+
+def measure(path: Path, folder: Path, small: bool) -> None:
+    """Run a program under both libraries; leave its picture and its figures in a folder.
+
+    Raises
+    ------
+    SystemExit
+        The results differ.
+    """
+    import numpy
+
+    import clfuse
+    from clfuse.tools.demo import runner
+
+    runner.BUDGET_S = REPETITIONS_S
+    found = runner.measure(path, quick=small, folder=folder)
+    if not found.agrees:
+        sys.exit(f"{path.name}: clfuse's results differ from NumPy's by {found.error:.2g}")
+    figures = {
+        "title": found.title,
+        "numpy_s": found.numpy_s,
+        "first_s": found.first_s,
+        "steady_s": found.steady_s,
+        "kernels": found.kernels,
+        "picture": found.picture.name if found.picture else "",
+        "device": clfuse.get_device().name,
+        "platform": clfuse.get_device().platform_name,
+        "numpy": numpy.__version__,
+        "cores": len(os.sched_getaffinity(0)),
+    }
+    (folder / f"{path.stem}.json").write_text(json.dumps(figures), encoding="utf-8")
+
+
+def run(arguments: list[str], folder: Path) -> None:
+    """Run Python in a folder.
+
+    Raises
+    ------
+    RuntimeError
+        It fails; with what it said.
+    """
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST_S,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+
+
+# -- the pages -------------------------------------------------------------------------------------
+
+
+def milliseconds(seconds: float) -> str:
+    """A time in a table."""
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def page_of(path: Path, figures: Mapping[str, Any]) -> str:
+    """A program's page, in Markdown."""
+    first, rest = docstring(path)
+    lines = [f"# {title_of(path)}", "", first, ""]
+    lines += [rest, ""] if rest else []
+    lines += [f"![{title_of(path)}]({figures['picture']}){{.result}}", ""]
+    lines += [
+        f"| {figures['title']} | |", "|---|--:|",
+        f"| NumPy | {milliseconds(figures['numpy_s'])} |",
+        f"| clfuse, first run in a process | {milliseconds(figures['first_s'])} |",
+        f"| clfuse, later runs | {milliseconds(figures['steady_s'])} |",
+        f"| NumPy's time over clfuse's | {figures['numpy_s'] / figures['steady_s']:.2g} |",
+        f"| kernels launched in a run | {figures['kernels']:,} |",
+        "",
+    ]  # fmt: skip
+    if not figures["kernels"]:
+        lines += [
+            "No kernel was launched: NumPy computed at the call, "
+            "[because that is sooner](../laziness.md#who-computes-small-programs-are-numpys).", "",
+        ]  # fmt: skip
+    lines += [
+        f'<a href="../reports/{path.stem}.html">The report of a run</a>: time by line, what fused, what '
+        "NumPy computed and why, and advice.", "",
+        "## The program", "",
+        "```console",
+        f"$ python {path.name}                       # NumPy",
+        f"$ python -m clfuse run {path.name}         # clfuse; nothing in it changes",
+        "```", "",
+        f"```{{literalinclude}} programs/{path.name}", ":language: python", "```", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def index_of(found: Mapping[Path, Mapping[str, Any]], small: bool) -> str:
+    """The page of all programs, in Markdown."""
+    one = next(iter(found.values()))
+    lines = [
+        "# Gallery", "",
+        "Programs that people know, each a plain NumPy script that runs unchanged under both libraries "
+        f"with the same results. The times were taken when this site was made, on {one['cores']} cores, "
+        f"with NumPy {one['numpy']} and clfuse on {one['device']} ({one['platform']}): "
+        "medians of some runs by turns, other work on the machine included.", "",
+    ]  # fmt: skip
+    if small:
+        lines += ["```{note}", "This site was made with small sizes, to check that it can be made: "
+                  "its times say nothing.", "```", ""]  # fmt: skip
+    lines.append('<ul class="gallery">')
+    for path, figures in found.items():
+        times = f"NumPy {milliseconds(figures['numpy_s'])}, clfuse {milliseconds(figures['steady_s'])}"
+        lines.append(
+            f'<li><a href="{path.stem}.html"><img src="../_images/{figures["picture"]}" alt="">'
+            f"<span>{title_of(path)}<small>{times}</small></span></a></li>"
+        )
+    lines += ["</ul>", "", "| program | NumPy | clfuse, first | clfuse, later | ratio | kernels |"]
+    lines.append("|---|--:|--:|--:|--:|--:|")
+    for path, figures in found.items():
+        cells = [
+            f"[{figures['title']}]({path.stem}.md)", milliseconds(figures["numpy_s"]),
+            milliseconds(figures["first_s"]), milliseconds(figures["steady_s"]),
+            f"{figures['numpy_s'] / figures['steady_s']:.2g}", f"{figures['kernels']:,}",
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "", "A ratio above 1: clfuse is faster. *First* has planning and compiling in it, of kernels that no "
+        "earlier process has left on the disk. Loops on some ten thousand elements gain "
+        "[little or nothing](../limits.md) on a CPU.", "",
+        "```{toctree}", ":hidden:", "", *[path.stem for path in found], "```", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def write(folder: Path, extra: Path, small: bool) -> None:
+    """Run all programs, and write their pages into a folder, their reports into another."""
+    programs, reports = folder / "programs", extra / "reports"
+    for place in (programs, reports):
+        place.mkdir(parents=True, exist_ok=True)
+    paths = program_paths()
+    sizes = ["--small"] if small else []
+    for path in paths:
+        (programs / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+        print(f"gallery: {path.stem}", flush=True)
+        run([__file__, str(path), str(folder), *sizes], folder)
+    found = {p: json.loads((folder / f"{p.stem}.json").read_text(encoding="utf-8")) for p in paths}
+
+    def report(path: Path) -> None:
+        target = reports / f"{path.stem}.html"
+        options = ["--quick"] if small else []
+        run(["-m", "clfuse", "report", "--output", str(target), path.name, *options], programs)
+
+    print("gallery: reports", flush=True)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(report, paths))
+    for path in paths:
+        (folder / f"{path.stem}.md").write_text(page_of(path, found[path]), encoding="utf-8")
+    (folder / "index.md").write_text(index_of(found, small), encoding="utf-8")
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description="Measure one program of the gallery.")
+    reader.add_argument("program", type=Path)
+    reader.add_argument("folder", type=Path)
+    reader.add_argument("--small", action="store_true")
+    options = reader.parse_args()
+    measure(options.program, options.folder.resolve(), options.small)
+
+
+if __name__ == "__main__":
+    main()
