@@ -113,6 +113,7 @@ setup(
         "clfuse": [
             "py.typed", "*.pyi", "lib/*.pyi",
             "guide/*.md", "guide/contributing/*.md", "guide/migration/*.md",
+            "guide/gallery/*.py",
         ],
         "clfuse.functions": ["docstrings.txt"],
         "clfuse._core": ["*.pyx", "*.pxi"],

@@ -15,7 +15,7 @@ extensions = ["myst_parser", "sphinx.ext.napoleon"]
 root_doc = "index"
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_heading_anchors = 4
-myst_enable_extensions = ["attrs_block", "colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
 # In docstrings a word in single backticks is a name; one that leads nowhere is code.
 default_role = "py:obj"
 python_maximum_signature_line_length = 90

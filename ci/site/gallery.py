@@ -2,27 +2,33 @@
 
     python ci/site/gallery.py PROGRAM FOLDER [--small]
 
-measures one program in a process of its own, and leaves its picture and its figures in a folder. `write`
-does that with each of them, has ``python -m clfuse report`` make its report, and writes the pages.
+measures one program in a process of its own, and leaves its picture and its figures in a folder.
+`write` does that with each of them, has ``python -m clfuse report`` make its report, and writes the
+pages. What it has measured is kept until the program or clfuse changes.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 TOP = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = TOP / "clfuse" / "guide" / "gallery"
-REPETITIONS_S = 1.0
+REPETITIONS_S = 0.6
 """Both take turns for this long."""
+WARM_RUNS = 3
+"""Runs after which kernels that were earned are built."""
+SOURCES = (".py", ".pyx", ".pxi", ".cl", ".mako")
+"""Files that a run depends on."""
 LONGEST_S = 120
 """No program takes so long: one that does hangs."""
 
@@ -71,7 +77,7 @@ def measure(path: Path, folder: Path, small: bool) -> None:
     import clfuse
     from clfuse.tools.demo import runner
 
-    runner.BUDGET_S = REPETITIONS_S
+    runner.BUDGET_S, runner.MOST_WARM_RUNS = REPETITIONS_S, WARM_RUNS
     found = runner.measure(path, quick=small, folder=folder)
     if not found.agrees:
         sys.exit(f"{path.name}: clfuse's results differ from NumPy's by {found.error:.2g}")
@@ -136,8 +142,8 @@ def page_of(path: Path, figures: Mapping[str, Any]) -> str:
             "[because that is sooner](../laziness.md#who-computes-small-programs-are-numpys).", "",
         ]  # fmt: skip
     lines += [
-        f'<a href="../reports/{path.stem}.html">The report of a run</a>: time by line, what fused, what '
-        "NumPy computed and why, and advice.", "",
+        f'<a href="../reports/{path.stem}.html">The report of a run</a>: time by line, what fused, '
+        "what NumPy computed and why, and advice.", "",
         "## The program", "",
         "```console",
         f"$ python {path.name}                       # NumPy",
@@ -153,9 +159,9 @@ def index_of(found: Mapping[Path, Mapping[str, Any]], small: bool) -> str:
     one = next(iter(found.values()))
     lines = [
         "# Gallery", "",
-        "Programs that people know, each a plain NumPy script that runs unchanged under both libraries "
-        f"with the same results. The times were taken when this site was made, on {one['cores']} cores, "
-        f"with NumPy {one['numpy']} and clfuse on {one['device']} ({one['platform']}): "
+        "Programs that people know, each a plain NumPy script that runs unchanged under both "
+        "libraries with the same results. The times were taken when this site was made, on "
+        f"{one['cores']} cores, with NumPy {one['numpy']} and clfuse on {one['device']} ({one['platform']}): "
         "medians of some runs by turns, other work on the machine included.", "",
     ]  # fmt: skip
     if small:
@@ -163,7 +169,8 @@ def index_of(found: Mapping[Path, Mapping[str, Any]], small: bool) -> str:
                   "its times say nothing.", "```", ""]  # fmt: skip
     lines.append('<ul class="gallery">')
     for path, figures in found.items():
-        times = f"NumPy {milliseconds(figures['numpy_s'])}, clfuse {milliseconds(figures['steady_s'])}"
+        both = milliseconds(figures["numpy_s"]), milliseconds(figures["steady_s"])
+        times = f"NumPy {both[0]}, clfuse {both[1]}"
         lines.append(
             f'<li><a href="{path.stem}.html"><img src="../_images/{figures["picture"]}" alt="">'
             f"<span>{title_of(path)}<small>{times}</small></span></a></li>"
@@ -178,37 +185,74 @@ def index_of(found: Mapping[Path, Mapping[str, Any]], small: bool) -> str:
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
-        "", "A ratio above 1: clfuse is faster. *First* has planning and compiling in it, of kernels that no "
-        "earlier process has left on the disk. Loops on some ten thousand elements gain "
+        "", "A ratio above 1: clfuse is faster. *First* has planning and compiling in it, of kernels "
+        "that no earlier process has left on the disk. Loops on some ten thousand elements gain "
         "[little or nothing](../limits.md) on a CPU.", "",
         "```{toctree}", ":hidden:", "", *[path.stem for path in found], "```", "",
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def write(folder: Path, extra: Path, small: bool) -> None:
-    """Run all programs, and write their pages into a folder, their reports into another."""
-    programs, reports = folder / "programs", extra / "reports"
-    for place in (programs, reports):
-        place.mkdir(parents=True, exist_ok=True)
-    paths = program_paths()
-    sizes = ["--small"] if small else []
-    for path in paths:
-        (programs / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-        print(f"gallery: {path.stem}", flush=True)
-        run([__file__, str(path), str(folder), *sizes], folder)
-    found = {p: json.loads((folder / f"{p.stem}.json").read_text(encoding="utf-8")) for p in paths}
+def key_of(path: Path, small: bool) -> str:
+    """A digest of what a run depends on: the program, clfuse's sources, its size, the settings."""
+    import numpy
 
-    def report(path: Path) -> None:
-        target = reports / f"{path.stem}.html"
-        options = ["--quick"] if small else []
-        run(["-m", "clfuse", "report", "--output", str(target), path.name, *options], programs)
+    import clfuse
 
-    print("gallery: reports", flush=True)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(report, paths))
-    for path in paths:
-        (folder / f"{path.stem}.md").write_text(page_of(path, found[path]), encoding="utf-8")
+    sources = [
+        path, Path(__file__),
+        *sorted(file for folder in ("clfuse", "kernels") for file in (TOP / folder).rglob("*")
+                if file.suffix in SOURCES and PROGRAMS not in file.parents),
+    ]  # fmt: skip
+    digest = hashlib.sha256(f"{small} {numpy.__version__} {clfuse.get_device()!r}".encode())
+    for name in sorted(os.environ):
+        if name.startswith("CLFUSE_"):
+            digest.update(f"{name}={os.environ[name]}".encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def perform(path: Path, folder: Path, small: bool) -> None:
+    """Leave a program's figures, its picture and its report in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run([__file__, str(path), str(folder), *(["--small"] if small else [])], folder)
+    options = ["--quick"] if small else []
+    report = str(folder / "report.html")
+    run(["-m", "clfuse", "report", "--output", report, str(path), *options], folder)
+
+
+def write(folder: Path, extra: Path, kept: Path, small: bool) -> None:
+    """Write all pages into a folder, their reports into another.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the pages go.
+    extra : Path
+        Where the reports go.
+    kept : Path
+        Where figures, pictures and reports stay until something that they depend on changes.
+    small : bool
+        Whether programs have small sizes.
+    """
+    reports = extra / "reports"
+    reports.mkdir(parents=True, exist_ok=True)
+    (folder / "programs").mkdir(parents=True, exist_ok=True)
+    found: dict[Path, dict[str, Any]] = {}
+    for path in program_paths():
+        place = kept / f"{path.stem}-{key_of(path, small)}"
+        if not (place / "report.html").is_file():
+            print(f"gallery: {path.stem}", flush=True)
+            for old in kept.glob(f"{path.stem}-*"):
+                shutil.rmtree(old)
+            perform(path, place, small)
+        found[path] = json.loads((place / f"{path.stem}.json").read_text(encoding="utf-8"))
+        shutil.copyfile(place / found[path]["picture"], folder / found[path]["picture"])
+        shutil.copyfile(place / "report.html", reports / f"{path.stem}.html")
+        shutil.copyfile(path, folder / "programs" / path.name)
+    for path, figures in found.items():
+        (folder / f"{path.stem}.md").write_text(page_of(path, figures), encoding="utf-8")
     (folder / "index.md").write_text(index_of(found, small), encoding="utf-8")
 
 

@@ -35,6 +35,11 @@ class Page(HTMLParser):
             self.loads.add(found[LOADED[tag]])
 
 
+def anchors_of(page: Page | None) -> set[str]:
+    """Where links may lead on a page; nowhere in what is no page."""
+    return page.anchors if page else set()
+
+
 def faults(folder: Path) -> list[str]:
     """What is wrong with the site in a folder, a line each."""
     pages = {path.resolve(): Page(path) for path in sorted(folder.rglob("*.html"))}
@@ -52,9 +57,8 @@ def faults(folder: Path) -> list[str]:
             aim = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not aim.exists():
                 found.append(f"{place}: {target} leads to no file")
-            elif parts.fragment and aim in pages and aim.suffix == ".html":
-                if unquote(parts.fragment) not in pages[aim].anchors:
-                    found.append(f"{place}: {target} leads to no heading")
+            elif parts.fragment and unquote(parts.fragment) not in anchors_of(pages.get(aim)):
+                found.append(f"{place}: {target} leads to no heading")
     return found
 
 

@@ -245,7 +245,8 @@ def shown(source: str, module: Any = clfuse) -> tuple[str, int]:
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if isinstance(statement, ast.Expr):
-                value = eval(compile(ast.Expression(statement.value), path_of(source), "eval"), names)
+                code = compile(ast.Expression(statement.value), path_of(source), "eval")
+                value = eval(code, names)
                 if value is not None:
                     print(repr(value))
             else:
@@ -317,7 +318,9 @@ def main_namespace() -> Iterator[Entry]:
         status = status_of(found, reference, "") if known else "own"
         if reference is None and known:
             status = "nothing"  # newaxis
-        page = "constants" if reference is None and known else page_of(name, found, reference, status)
+        page = page_of(name, found, reference, status)
+        if reference is None and known:
+            page = "constants"
         yield entry(name, page, found, reference, status)
 
 
@@ -435,8 +438,9 @@ def write(folder: Path) -> None:
     count = len(entries())
     index = [
         "API reference", "=============", "",
-        f"All {count} public names: what each is called with, what is recorded and what the host does, "
-        "and a program that was run when this page was made. In the programs ``np`` is clfuse.", "",
+        f"All {count} public names: what each is called with, what is recorded and what the host "
+        "does, and a program that was run when this page was made. In the programs ``np`` is "
+        "clfuse.", "",
         ".. toctree::", "   :maxdepth: 1", "", *rows, "",
     ]  # fmt: skip
     (folder / "index.rst").write_text("\n".join(index), encoding="utf-8")

@@ -20,13 +20,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 GUIDE = TOP / "clfuse" / "guide"
+KEPT = TOP / "build" / "gallery"
 OF_SITE = ("index.md", "cite.md")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s#]+)(#[^)\s]*)?\)")
-README = {"#how-fast": "speed.md", "#choosing-a-device": "settings.md", "#how-it-works": "contributing/architecture.md"}
+README = {
+    "#how-fast": "speed.md",
+    "#choosing-a-device": "settings.md",
+    "#how-it-works": "contributing/architecture.md",
+}
 """Headings of the README that pages link to -> the page of the site that says the same at length."""
 
 
-def relinked(text: str, page: Path, target: Path) -> str:
+def relinked(text: str, page: Path, target: Path, site: Path) -> str:
     """The text of a page with its links as they are on the site.
 
     Parameters
@@ -36,6 +41,8 @@ def relinked(text: str, page: Path, target: Path) -> str:
         Where the text was written.
     target : Path
         Where it goes, below the site's top.
+    site : Path
+        The site's top.
     """
 
     def link(match: re.Match[str]) -> str:
@@ -47,7 +54,7 @@ def relinked(text: str, page: Path, target: Path) -> str:
         if place == TOP / "README.md" and heading in README:
             return f"[{words}]({os.path.relpath(README[heading], target.parent)})"
         if mark and place.is_file():
-            return f"![{words}]({os.path.relpath(place, TOP / 'build' / 'site' / 'source' / target.parent)})"
+            return f"![{words}]({os.path.relpath(place, (site / target).parent)})"
         if not place.exists():
             return match[0]  # Sphinx warns of it
         name = f"`{place.relative_to(TOP)}`"
@@ -62,9 +69,10 @@ def lay_out(folder: Path) -> None:
         inside = page.relative_to(GUIDE)
         target = folder / inside
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(relinked(page.read_text(encoding="utf-8"), page, inside), encoding="utf-8")
+        text = relinked(page.read_text(encoding="utf-8"), page, inside, folder)
+        target.write_text(text, encoding="utf-8")
     changes = TOP / "CHANGELOG.md"
-    text = relinked(changes.read_text(encoding="utf-8"), changes, Path("changelog.md"))
+    text = relinked(changes.read_text(encoding="utf-8"), changes, Path("changelog.md"), folder)
     (folder / "changelog.md").write_text(text, encoding="utf-8")
     for name in OF_SITE:
         shutil.copyfile(HERE / name, folder / name)
@@ -86,7 +94,7 @@ def main() -> None:
     import reference
 
     reference.write(source / "reference")
-    gallery.write(source / "gallery", extra, options.small)
+    gallery.write(source / "gallery", extra, KEPT, options.small)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pages for those who come from another library name what there is, in that library and in clfuse."""
+"""Pages for those who come from another library name what there is, there and in clfuse."""
 
 from __future__ import annotations
 

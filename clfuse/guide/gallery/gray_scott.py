@@ -1,7 +1,8 @@
 """Spots and stripes by reaction and diffusion: the Gray-Scott model.
 
-Two substances spread in a plane; one feeds on the other. Explicit time steps on a periodic grid, with
-the five-point Laplacian. J. E. Pearson, Science 261 (1993), 189.
+Two substances spread in a plane; one feeds on the other. Explicit time steps on a
+periodic grid, with the five-point Laplacian. J. E. Pearson, Science 261 (1993),
+189.
 """
 
 import sys

@@ -1,6 +1,7 @@
 """Filters of a picture: blur, edges by Sobel's operator, and a sharper picture by an unsharp mask.
 
-Filters that are products of a row and a column go over the rows first and the columns then.
+Filters that are products of a row and a column go over the rows first and the
+columns then.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The Ising model at its critical temperature: spins that like to be as their neighbours.
 
-Metropolis steps on a checkerboard: first all white squares, then all black ones, so that no spin
-changes together with a neighbour. The random numbers are drawn before.
+Metropolis steps on a checkerboard: first all white squares, then all black ones, so
+that no spin changes together with a neighbour. The random numbers are drawn before.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Kalman filters: where many targets are, and how fast, from measurements of their places.
 
-Each filter has a place and a velocity, and their covariance. All targets are filtered at once, one step of
-time after the other.
+Each filter has a place and a velocity, and their covariance. All targets are
+filtered at once, one step of time after the other.
 """
 
 import sys

@@ -1,7 +1,8 @@
 """Flow around a cylinder: the lattice Boltzmann method with nine velocities.
 
-Particles on a grid move to their neighbours, and relax towards equilibrium where they meet (Bhatnagar,
-Gross, Krook). The cylinder sends them back where they came from.
+Particles on a grid move to their neighbours, and relax towards equilibrium where
+they meet (Bhatnagar, Gross, Krook). The cylinder sends them back where they came
+from.
 """
 
 import sys
@@ -26,7 +27,7 @@ def equilibrium(density, vy, vx):
 
 def prepare(quick=False):
     """Particles by velocity and place, where the cylinder is, and the number of steps."""
-    height, width, steps = (24, 48, 10) if quick else (60, 180, 700)
+    height, width, steps = (24, 48, 10) if quick else (60, 180, 400)
     y, x = np.mgrid[0:height, 0:width]
     cylinder = (y - height / 2 - 1) ** 2 + (x - width / 5) ** 2 < (height / 9) ** 2
     vx = SPEED * (1 + 0.01 * np.sin(2 * np.pi * y / height))

@@ -1,8 +1,8 @@
 """The price of an Asian option, estimated from random price paths.
 
-It pays what the average of a price over a year exceeds the strike price by. The paths are drawn where they
-are needed: under clfuse with other numbers than NumPy's, so the estimates agree within their standard
-errors.
+It pays what the average of a price over a year exceeds the strike price by. The
+paths are drawn where they are needed: under clfuse with other numbers than NumPy's,
+so the estimates agree within their standard errors.
 """
 
 import sys

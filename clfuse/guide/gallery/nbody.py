@@ -1,7 +1,7 @@
 """Two discs of stars that pass each other: gravity between all pairs.
 
-Leapfrog steps; the force between two stars is softened, so that none is thrown out by a close
-encounter.
+Leapfrog steps; the force between two stars is softened, so that none is thrown out
+by a close encounter.
 """
 
 import sys
@@ -27,7 +27,7 @@ def disc(rng, count, center, drift):
 
 def prepare(quick=False):
     """Positions, velocities and masses of the stars, and the number of steps."""
-    count, steps = (32, 4) if quick else (300, 45)
+    count, steps = (32, 4) if quick else (250, 45)
     rng = np.random.default_rng(3)
     discs = [
         disc(rng, count, (-1.2, -0.5), (0.8, 0)),

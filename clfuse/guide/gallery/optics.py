@@ -1,7 +1,7 @@
 """Light behind a round opening: diffraction by Fourier transforms.
 
-The field in the opening is a sum of plane waves (its spectrum); each goes on with its own phase. J. W.
-Goodman, Introduction to Fourier Optics, section 3.10.
+The field in the opening is a sum of plane waves (its spectrum); each goes on with
+its own phase. J. W. Goodman, Introduction to Fourier Optics, section 3.10.
 """
 
 import sys

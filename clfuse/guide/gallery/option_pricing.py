@@ -1,7 +1,8 @@
 """Prices of European options by the formula of Black and Scholes, and their implied volatility.
 
-The volatility that a price means is found by Newton's method, for all options at once. The normal
-distribution is that of Abramowitz and Stegun, 26.2.17 (absolute error below 7.5e-8).
+The volatility that a price means is found by Newton's method, for all options at
+once. The normal distribution is that of Abramowitz and Stegun, 26.2.17 (absolute
+error below 7.5e-8).
 """
 
 import sys

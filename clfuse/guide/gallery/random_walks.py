@@ -1,7 +1,7 @@
 """Random walks: after n steps of length one a walker is about the root of n away.
 
-The walkers are drawn where they are needed: under clfuse with other numbers than NumPy's, so the estimates
-agree within their standard errors.
+The walkers are drawn where they are needed: under clfuse with other numbers than
+NumPy's, so the estimates agree within their standard errors.
 """
 
 import sys

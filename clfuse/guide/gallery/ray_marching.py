@@ -1,7 +1,7 @@
-"""Spheres on a floor, by ray marching: a ray goes as far as nothing can be, until it meets something.
+"""Spheres on a floor, by ray marching: a ray goes as far as nothing can be.
 
-The scene is a function that gives the distance to the nearest surface. J. C. Hart, The Visual Computer
-12 (1996), 527.
+The scene is a function that gives the distance to the nearest surface. J. C. Hart,
+The Visual Computer 12 (1996), 527.
 """
 
 import sys
@@ -18,7 +18,7 @@ LIGHT = (0.57, 0.74, -0.36)
 
 def prepare(quick=False):
     """The directions of the rays by component, and the number of steps."""
-    height, width, steps = (24, 36, 20) if quick else (320, 480, 64)
+    height, width, steps = (24, 36, 20) if quick else (240, 360, 64)
     y = np.linspace(0.8, -0.8, height)[:, np.newaxis]
     x = np.linspace(-1.2, 1.2, width)[np.newaxis, :]
     norm = np.sqrt(x * x + y * y + 2.25)

@@ -1,4 +1,4 @@
-"""A wave behind two slits: the wave equation in two dimensions, by differences in space and time."""
+"""A wave behind two slits: the wave equation in a plane, by differences in space and time."""
 
 import sys
 from pathlib import Path

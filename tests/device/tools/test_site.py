@@ -8,6 +8,7 @@ import re
 import sys
 import types
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 
 import clfuse
 from clfuse.namespace import coverage
+from clfuse.tools.demo import runner
+from clfuse.tools.substitution import Substitution
 
 TOP = Path(__file__).parents[3]
 SITE = TOP / "ci" / "site"
@@ -32,6 +35,9 @@ def loaded(name: str) -> types.ModuleType:
 
 
 reference = loaded("reference")
+gallery = loaded("gallery")
+# Two draw random numbers under way, which are not NumPy's.
+ESTIMATES = ("monte_carlo", "random_walks")
 PROGRAMS = {
     name: source
     for name, source in reference.examples().items()
@@ -98,7 +104,7 @@ def test_program_of_the_reference_gives_what_numpy_gives(name, tmp_path, monkeyp
     assert actual == expected
 
 
-def test_who_computes_a_function_is_what_the_command_coverage_says():
+def test_who_computes_is_what_the_command_coverage_says():
     kinds = {"native": "recorded", "files": "files", "library": "at call", "host": "host",
              "numpy": "nothing"}  # fmt: skip
     found = {entry.path: entry.status for entry in reference.entries()}
@@ -125,3 +131,39 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
 def test_the_citation_has_the_version_of_the_package():
     version = re.search(r'version="(.*?)"', (TOP / "setup.py").read_text(encoding="utf-8"))[1]
     assert f"\nversion: {version}\n" in (SITE / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_gallery_has_the_programs_that_people_know():
+    assert len(gallery.program_paths()) >= 15
+    for path in gallery.program_paths():
+        source = path.read_text(encoding="utf-8")
+        assert "import numpy as np" in source
+        assert "clfuse" not in re.sub(r'(?s)^""".*?"""', "", source), "a plain NumPy script"
+
+
+@pytest.mark.parametrize("path", gallery.program_paths(), ids=lambda path: path.stem)
+def test_program_of_the_gallery_agrees_with_numpy(path, tmp_path):
+    pytest.importorskip("matplotlib")
+    plain = runner.Contender(path, True, nullcontext(), runner.finish_numpy)
+    fused = runner.Contender(path, True, Substitution([str(path.parent)]), runner.finish_clfuse)
+    expected, _ = plain.run()
+    for host_us in (0, 50):  # by kernels, and as users have it
+        with clfuse.config.override(host_us=host_us, build_after_ms=0 if host_us == 0 else 50):
+            actual, _ = fused.run()
+        error, is_estimate = runner.disagreement(expected, actual)
+        assert is_estimate == (path.stem in ESTIMATES)
+        assert error <= (5 if is_estimate else 1e-9)
+        del actual
+    assert Path(plain.module.draw(expected, tmp_path)).is_file()
+
+
+def test_program_of_the_gallery_runs_unedited_by_run(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = gallery.PROGRAMS / "mandelbrot.py"
+    gallery.run(["-m", "clfuse", "run", str(path), "--quick"], tmp_path)
+    assert (tmp_path / "mandelbrot.png").is_file()
+
+
+def test_a_program_that_fails_stops_the_site(tmp_path):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        gallery.run(["-c", "1 / 0"], tmp_path)
