@@ -161,8 +161,9 @@ def index_of(found: Mapping[Path, Mapping[str, Any]], small: bool) -> str:
         "# Gallery", "",
         "Programs that people know, each a plain NumPy script that runs unchanged under both "
         "libraries with the same results. The times were taken when this site was made, on "
-        f"{one['cores']} cores, with NumPy {one['numpy']} and clfuse on {one['device']} ({one['platform']}): "
-        "medians of some runs by turns, other work on the machine included.", "",
+        f"{one['cores']} cores, with NumPy {one['numpy']} and clfuse on {one['device']} "
+        f"({one['platform']}): medians of some runs by turns, other work on the machine included.",
+        "",
     ]  # fmt: skip
     if small:
         lines += ["```{note}", "This site was made with small sizes, to check that it can be made: "
@@ -185,7 +186,8 @@ def index_of(found: Mapping[Path, Mapping[str, Any]], small: bool) -> str:
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
-        "", "A ratio above 1: clfuse is faster. *First* has planning and compiling in it, of kernels "
+        "",
+        "A ratio above 1: clfuse is faster. *First* has planning and compiling in it, of kernels "
         "that no earlier process has left on the disk. Loops on some ten thousand elements gain "
         "[little or nothing](../limits.md) on a CPU.", "",
         "```{toctree}", ":hidden:", "", *[path.stem for path in found], "```", "",

@@ -28,7 +28,7 @@ README = {
     "#choosing-a-device": "settings.md",
     "#how-it-works": "contributing/architecture.md",
 }
-"""Headings of the README that pages link to -> the page of the site that says the same at length."""
+"""Headings of the README that pages link to -> the page of the site that says it at length."""
 
 
 def relinked(text: str, page: Path, target: Path, site: Path) -> str:
