@@ -27,6 +27,7 @@ import clfuse
 from clfuse.dispatch.registry import AT_CALL, BY_NUMPY, NATIVE
 from clfuse.functions.shaping.files import FILES
 from clfuse.namespace import PLAIN
+from clfuse.user_kernels.language.calls.decorator import Kernel
 
 EXAMPLES = Path(__file__).parent / "examples.txt"
 SUBMODULES = ("linalg", "fft", "random", "testing", "lib", "lib.stride_tricks", "lib.mixins")
@@ -67,6 +68,7 @@ PAGES = (
     Page("own", "What clfuse adds", "Names that NumPy does not have: devices, evaluation, "
          "recording, kernels, counters, errors."),
     Page("ndarray", "The array class", "The methods and attributes of `clfuse.ndarray`."),
+    Page("kernel", "Kernels in Python", "The methods of what `clfuse.kernel` makes."),
     Page("ufuncs", "Ufuncs", "Functions of each element. All are recorded, with their methods "
          "`reduce`, `accumulate`, `outer`, `at` and `reduceat`."),
     Page("math", "Sums, statistics, and other mathematics", "Folds, scans, statistics, "
@@ -95,6 +97,12 @@ PAGES = (
     Page("config", "clfuse.config", "The settings. [Each of them](../settings.md)."),
     Page("dask", "clfuse.dask", "What Dask needs. [How to use it](../dask.md)."),
 )  # fmt: skip
+
+CLASSES = {"ndarray": "ndarray", "kernel": "Kernel"}
+"""Pages of classes -> these."""
+
+INTERNAL = ("forget_calls",)
+"""Methods that clfuse itself calls."""
 
 BY_FOLDER = {
     "functions.math": "math", "functions.shaping": "shaping", "functions.indexing": "indexing",
@@ -346,23 +354,28 @@ def own_module(name: str) -> Iterator[Entry]:
         yield Entry(f"{name}.{each}", name, directive, signature, "own", text, program, False)
 
 
-def members() -> Iterator[Entry]:
-    """Entries of what an array has."""
-    for name in public(clfuse.ndarray):
-        found, reference = getattr(clfuse.ndarray, name), getattr(np.ndarray, name, None)
-        text = first_line(getattr(found, "__doc__", None) or "")
+def members(page: str, owner: type, numpys: type) -> Iterator[Entry]:
+    """Entries of the methods and attributes of a class; those that have a docstring."""
+    for name in public(owner):
+        found, reference = getattr(owner, name), getattr(numpys, name, None)
+        doc = getattr(found, "__doc__", None)
+        if not doc or name in INTERNAL:
+            continue
+        text = first_line(doc) if owner is clfuse.ndarray else sections_of(doc)[0]
         is_method = callable(found)
         signature = signature_of(found, None) if is_method else ""
         signature = re.sub(r"^\(self(?:, )?", "(", signature)
         directive = "method" if is_method else "attribute"
-        status = "own" if reference is None else ""
-        yield Entry(f"ndarray.{name}", "ndarray", directive, signature, status, text, "", False)
+        status = "own" if owner is clfuse.ndarray and reference is None else ""
+        path = f"{CLASSES[page]}.{name}"
+        yield Entry(path, page, directive, signature, status, text, "", False)
 
 
 @cache
 def entries() -> tuple[Entry, ...]:
     """Every entry, in the order of the pages' names."""
-    found = [*main_namespace(), *members()]
+    found = [*main_namespace(), *members("ndarray", clfuse.ndarray, np.ndarray)]
+    found += members("kernel", Kernel, object)
     for name in SUBMODULES:
         found += submodule(name)
     for name in OWN_MODULES:
@@ -382,7 +395,7 @@ def described(each: Entry) -> Iterator[str]:
         yield ""
     elif each.text:
         converted = NumpyDocstring(
-            each.text, Config(napoleon_use_rtype=False), what=each.directive, name=each.path
+            each.text, Config(napoleon_use_rtype=False), what="function", name=each.path
         )
         yield from str(converted).splitlines()
         yield ""
@@ -411,11 +424,12 @@ def text_of(page: Page) -> str:
     about = re.sub(r"\[(.*?)\]\((?:\.\./)?([\w.]+?)(?:\.md)?\)", _link, page.about)
     lines = [page.title, "=" * len(page.title), "", about, "", ".. py:currentmodule:: clfuse", ""]
     mine = [each for each in entries() if each.page == page.name]
-    if page.name == "ndarray":
-        lines += [".. py:class:: ndarray", "   :no-index:", ""]
+    name = CLASSES.get(page.name, "")
+    if name:
+        lines += [f".. py:class:: {name}", "   :no-index:", ""]
     for each in sorted(mine, key=lambda each: each.path.casefold()):
-        indent = "   " if page.name == "ndarray" else ""
-        target = each.path.removeprefix("ndarray.") if indent else each.path
+        indent = "   " if name else ""
+        target = each.path.removeprefix(f"{name}.")
         lines.append(f"{indent}.. py:{each.directive}:: {target}{each.signature}")
         lines.append("")
         lines += [f"{indent}   {line}".rstrip() for line in described(each)]

@@ -63,7 +63,7 @@ def draw(results, folder):
     figure, axes = plt.subplots(figsize=(5, 5))
     axes.imshow(0.4 + 0.6 * found, extent=(-1.1, 1.1, -1.1, 1.1), origin="lower")
     kinds = np.repeat(np.arange(3), len(points) // 3)
-    axes.scatter(points[:, 0], points[:, 1], s=3, c=kinds, cmap="brg")
+    axes.scatter(points[:, 0], points[:, 1], s=3, c=0.6 * np.eye(3)[kinds])
     path = Path(folder) / "neural_network.png"
     figure.savefig(path, dpi=90, bbox_inches="tight")
     plt.close(figure)
