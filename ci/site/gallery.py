@@ -1,6 +1,6 @@
 """The gallery: each program of ``clfuse/guide/gallery`` runs here under NumPy and under clfuse.
 
-    python ci/site/gallery.py PROGRAM FOLDER [--small]
+    python ci/site/gallery.py PROGRAM FOLDER
 
 measures one program in a process of its own, and leaves its picture and its figures in a folder.
 `write` does that with each of them, has ``python -m clfuse report`` make its report, and writes the
@@ -104,10 +104,9 @@ def run(arguments: list[str], folder: Path) -> None:
     RuntimeError
         It fails; with what it said.
     """
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
     done = subprocess.run(
         [sys.executable, *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST_S,
+        cwd=folder, capture_output=True, text=True, timeout=LONGEST_S,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
@@ -218,7 +217,10 @@ def key_of(path: Path, small: bool) -> str:
 def perform(path: Path, folder: Path, small: bool) -> None:
     """Leave a program's figures, its picture and its report in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    run([__file__, str(path), str(folder), *(["--small"] if small else [])], folder)
+    if small:  # no time that counts, so no process of its own
+        measure(path, folder, small)
+    else:
+        run([__file__, str(path), str(folder)], folder)
     options = ["--quick"] if small else []
     report = str(folder / "report.html")
     run(["-m", "clfuse", "report", "--output", report, str(path), *options], folder)
@@ -238,6 +240,7 @@ def write(folder: Path, extra: Path, kept: Path, small: bool) -> None:
     small : bool
         Whether programs have small sizes.
     """
+    os.environ["MPLBACKEND"] = "Agg"
     reports = extra / "reports"
     reports.mkdir(parents=True, exist_ok=True)
     (folder / "programs").mkdir(parents=True, exist_ok=True)
@@ -262,9 +265,8 @@ def main() -> None:
     reader = argparse.ArgumentParser(description="Measure one program of the gallery.")
     reader.add_argument("program", type=Path)
     reader.add_argument("folder", type=Path)
-    reader.add_argument("--small", action="store_true")
     options = reader.parse_args()
-    measure(options.program, options.folder.resolve(), options.small)
+    measure(options.program, options.folder.resolve(), small=False)
 
 
 if __name__ == "__main__":
