@@ -30,6 +30,8 @@ EXTRAS = {
         "einops", "ipykernel", "ipython", "matplotlib", "nbclient", "pandas", "scikit-learn", "scipy",
         "xarray",
     ],
+    # `bash ci/docs`: the site, and the pictures of its gallery.
+    "docs": ["furo", "matplotlib", "myst-parser", "sphinx>=8"],
     "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
 }
 
@@ -113,7 +115,11 @@ setup(
     package_dir={"clfuse": "clfuse", "clfuse.kernels": "kernels"},
     packages=[*find_packages(include=["clfuse", "clfuse.*"]), "clfuse.kernels"],
     package_data={
-        "clfuse": ["py.typed", "*.pyi", "lib/*.pyi", "guide/*.md", "guide/contributing/*.md"],
+        "clfuse": [
+            "py.typed", "*.pyi", "lib/*.pyi",
+            "guide/*.md", "guide/contributing/*.md", "guide/migration/*.md",
+            "guide/gallery/*.py",
+        ],
         "clfuse.functions": ["docstrings.txt"],
         "clfuse._core": ["*.pyx", "*.pxi"],
         "clfuse.tools.bench": ["kernels/*.cl", "*.cpp"],

@@ -77,7 +77,15 @@ def evaluate(*arrays: Any, wait: bool = True, build: bool = False) -> None:
 
 
 def synchronize() -> None:
-    """Wait until the current device has done everything that was enqueued."""
+    """Wait until the current device has done everything that was enqueued.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> x = np.arange(1000.0)
+    >>> np.evaluate(np.sin(x), wait=False)
+    >>> np.synchronize()
+    """
     selection.current_device().finish()
 
 
@@ -88,6 +96,16 @@ def stats() -> dict[str, int]:
     -------
     dict
         A copy: later work does not change it.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> before = np.stats()["jit_replays"]
+    >>> twice = np.jit(lambda x: 2 * x)
+    >>> for _ in range(3):
+    ...     y = twice(np.arange(3))
+    >>> np.stats()["jit_replays"] - before
+    2
     """
     found = counters.snapshot()
     found["nodes_recorded"] += nodes.recorded_count()
@@ -106,6 +124,14 @@ def explain(*arrays: Any) -> Plan:
     Plan
         `.kernels` with name, kind, source, reads, writes, nbytes and ops; `.cuts` with reasons. It
         prints as a table.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> x = np.linspace(0, 1, 1_000_000)
+    >>> plan = np.explain(np.sqrt(x * x + 1))
+    >>> [kernel.ops[-1] for kernel in plan.kernels]
+    ['sqrt']
     """
     from .engine.explain import explain_nodes
 
@@ -113,7 +139,17 @@ def explain(*arrays: Any) -> Plan:
 
 
 def profile() -> AbstractContextManager[Any]:
-    """Time every kernel of a ``with`` block; see `clfuse.engine.profile.Profile`."""
+    """Time every kernel of a ``with`` block; see `clfuse.engine.profile.Profile`.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> x = np.linspace(0, 1, 1_000_000)
+    >>> with np.profile() as measured:
+    ...     np.evaluate(np.sqrt(x), build=True)
+    >>> len(measured.kernels)
+    1
+    """
     from .engine.profile import profile as measured
 
     return measured()
@@ -126,6 +162,12 @@ def devices() -> list[Device]:
     -------
     list of Device
         Each with `name`, `index` and `traits`; `set_device` and `device` take them.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> np.get_device() in np.devices()
+    True
     """
     return selection.devices()
 
@@ -137,6 +179,14 @@ def get_device() -> Device:
     Returns
     -------
     Device
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> first = np.devices()[0]
+    >>> with np.device(first):
+    ...     np.get_device() is first
+    True
     """
     return selection.get_device()
 
@@ -149,6 +199,12 @@ def set_device(spec: Any) -> Device:
     spec : str or Device or None
         ``cpu``, ``gpu``, part of a platform's or device's name, ``0``, ``0:1``, ``nvidia:1``; None
         goes back to what CLFUSE_DEVICE says.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> _ = np.set_device("cpu")
+    >>> _ = np.set_device(None)
     """
     return selection.set_device(spec)
 

@@ -39,11 +39,30 @@ _PASSED = (_PACKAGE, contextlib.__file__)
 
 
 class ClfuseError(Exception):
-    """Base of every error that is clfuse's own."""
+    """Base of every error that is clfuse's own.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> try:
+    ...     np.set_device("no such device")
+    ... except np.ClfuseError as error:
+    ...     type(error).__name__
+    'DeviceError'
+    """
 
 
 class DeviceError(ClfuseError, RuntimeError, ValueError):
-    """No usable OpenCL device, or not the one asked for; says what to install or to choose."""
+    """No usable OpenCL device, or not the one asked for; says what to install or to choose.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> np.set_device("no such device")
+    Traceback (most recent call last):
+      ...
+    clfuse.errors.DeviceError: ...
+    """
 
 
 class KernelBuildError(ClfuseError, RuntimeError):
@@ -57,6 +76,17 @@ class KernelBuildError(ClfuseError, RuntimeError):
         The file that holds the source and the compiler's log.
     log : str, optional
         The compiler's log.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> wrong = np.RawKernel("__kernel void f(__global int *x) { x[0] = y; }", "f")
+    >>> x = np.zeros(1, np.int32)
+    >>> wrong((1,), (1,), (x,))
+    >>> x.get()
+    Traceback (most recent call last):
+      ...
+    clfuse.errors.KernelBuildError: ...
     """
 
     def __init__(self, message: str, path: str = "", log: str = "") -> None:
@@ -73,11 +103,31 @@ class AllocationError(MemoryError, ClfuseError):
 
 
 class FallbackError(ClfuseError, RuntimeError):
-    """An operation would have run on the host under ``CLFUSE_FALLBACK=raise``."""
+    """An operation would have run on the host under ``CLFUSE_FALLBACK=raise``.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> with np.config.override(fallback="raise"):
+    ...     np.nested_iters(np.ones((2, 2)), [[0], [1]])
+    Traceback (most recent call last):
+      ...
+    clfuse.errors.FallbackError: ...
+    """
 
 
 class SettingError(ClfuseError, ValueError):
-    """A ``CLFUSE_*`` variable or a setting with a value that it does not take."""
+    """A ``CLFUSE_*`` variable or a setting with a value that it does not take.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> with np.config.override(fusion="sometimes"):
+    ...     pass
+    Traceback (most recent call last):
+      ...
+    clfuse.errors.SettingError: ...
+    """
 
 
 class SettingWarning(UserWarning):
@@ -98,7 +148,19 @@ def fp64_error(device_name: str, dtype: object) -> DeviceDtypeError:
 
 
 class JitError(ClfuseError, TypeError):
-    """A function that `clfuse.jit` cannot replay, and the line that is the reason."""
+    """A function that `clfuse.jit` cannot replay, and the line that is the reason.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.jit
+    ... def f(x):
+    ...     return x if x.any() else -x
+    >>> f(np.ones(3))
+    Traceback (most recent call last):
+      ...
+    clfuse.errors.JitError: ...
+    """
 
 
 class KernelError(ClfuseError, TypeError):
@@ -110,6 +172,16 @@ class KernelError(ClfuseError, TypeError):
         Names file, line, what stands there, and what to write instead.
     filename : str
     lineno : int
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.kernel
+    ... def f(i, x):
+    ...     x[i] = open("a file")
+    Traceback (most recent call last):
+      ...
+    clfuse.errors.KernelError: ...
     """
 
     def __init__(self, message: str, filename: str = "", lineno: int = 0) -> None:

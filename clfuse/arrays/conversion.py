@@ -410,6 +410,12 @@ def asnumpy(value: Any) -> np.ndarray:
     ----------
     value : array_like
         An array of clfuse's, or anything that `numpy.array` takes.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> type(np.asnumpy(np.arange(3) * 2))
+    <class 'numpy.ndarray'>
     """
     return host_copy(value) if isinstance(value, Handle) else np.array(value)
 

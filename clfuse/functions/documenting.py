@@ -6,6 +6,7 @@ the same for every function that has it, and stands there once.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,4 +29,5 @@ def add_to(namespace: Mapping[str, Any]) -> None:
         function = namespace.get(name)
         first = getattr(function, "__doc__", None)
         if first and HEADING not in first:
-            function.__doc__ = f"{first.rstrip()}\n\n{rest}"
+            # Beside sections without indentation a first part with it would be a quotation.
+            function.__doc__ = f"{inspect.cleandoc(first)}\n\n{rest}"

@@ -47,11 +47,11 @@ def test_every_page_of_the_guide_is_linked_to_from_the_readme() -> None:
     assert {str(page.relative_to(TOP)) for page in PAGES} <= linked
 
 
-def test_pages_of_the_guide_are_installed() -> None:
+def test_pages_and_programs_of_the_guide_are_installed() -> None:
     packaging = (TOP / "setup.py").read_text(encoding="utf-8")
     patterns = re.findall(r'"(guide/[^"]*)"', packaging)
     installed = {page for pattern in patterns for page in GUIDE.parent.glob(pattern)}
-    assert installed == set(PAGES)
+    assert installed == {*PAGES, *GUIDE.glob("gallery/*.py")}
 
 
 def test_the_page_of_settings_has_all_of_them() -> None:

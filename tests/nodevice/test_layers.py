@@ -67,7 +67,7 @@ def modules() -> dict[str, Path]:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
-        if "programs" in parts:
+        if "programs" in parts or parts[0] == "guide":  # plain programs of NumPy's
             continue
         if parts[-1] == "__init__" and len(parts) > 1:
             parts.pop()

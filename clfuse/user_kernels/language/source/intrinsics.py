@@ -27,6 +27,23 @@ def local_array(shape: Any, dtype: Any = float) -> np.ndarray:
     shape : int or tuple of int
         Numbers that are known when the kernel is called: literals, numbers of its surroundings.
     dtype : dtype
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.kernel
+    ... def middle(i, x, y):
+    ...     three = np.local_array(3)
+    ...     for k in range(3):
+    ...         three[k] = x[i, k]
+    ...     for k in range(2):
+    ...         if three[k] > three[k + 1]:
+    ...             three[k], three[k + 1] = three[k + 1], three[k]
+    ...     y[i] = max(three[0], three[1])
+    >>> y = np.zeros(2)
+    >>> middle(2, np.array([[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]]), y)
+    >>> y
+    array([2., 5.])
     """
     return np.zeros(shape, dtype)
 
@@ -37,6 +54,17 @@ class _Atomics:
     Every function returns the element as it was. Elements are int32, uint32, int64 or uint64;
     `add` and `sub` take float32 and float64 too, whose sums depend on the order of the iterations
     in the last digits. Several indices are a tuple: ``add(x, (i, j), value)``.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.kernel
+    ... def count(i, x, bins):
+    ...     np.atomic.add(bins, int(x[i]), 1)
+    >>> bins = np.zeros(3, np.int64)
+    >>> count(4, np.array([0.5, 2.5, 2.1, 0.1]), bins)
+    >>> bins
+    array([2, 0, 2])
     """
 
     NAMES: Final = ("add", "sub", "min", "max", "and_", "or_", "xor", "exchange")
@@ -93,6 +121,21 @@ class _Groups(threading.local):
     ``local_id()``, ``group_id()`` and ``size()`` are those of the innermost index; `barrier` waits
     for all work-items of the group, and `local_array` is shared by them. Each thread that runs a
     kernel in plain Python has its own.
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.kernel(group=4)
+    ... def reverse(i, x, y):
+    ...     part = np.group.local_array(4)
+    ...     here = np.group.local_id()
+    ...     part[here] = x[i]
+    ...     np.group.barrier()
+    ...     y[i] = part[3 - here]
+    >>> y = np.zeros(8)
+    >>> reverse(8, np.arange(8.0), y)
+    >>> y
+    array([3., 2., 1., 0., 7., 6., 5., 4.])
     """
 
     def __init__(self) -> None:
@@ -139,6 +182,17 @@ class _Philox:
     """Random numbers by counter: functions of (seed, counter, stream) and nothing else.
 
     The same numbers on every device, in every order: Philox4x32-10 (J. K. Salmon et al., SC 2011).
+
+    Examples
+    --------
+    >>> import clfuse as np
+    >>> @np.kernel
+    ... def draw(i, seed, x):
+    ...     x[i] = np.philox.uniform(seed, i)
+    >>> x = np.zeros(1000)
+    >>> draw(1000, 1, x)
+    >>> bool(x[7] == np.philox.uniform(1, 7)), bool(0.4 < x.mean() < 0.6)
+    (True, True)
     """
 
     NAMES: Final = ("bits", "uniform", "normal")
