@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["counters", "reset_peak", "snapshot", "when_seeded"]
+__all__ = ["bytes_text", "counters", "reset_peak", "snapshot", "when_seeded"]
 
 #: name -> value; bytes for the names that say so, events for the rest.
 counters: dict[str, int] = {
@@ -54,3 +54,16 @@ def snapshot() -> dict[str, int]:
 def reset_peak() -> None:
     """Let ``device_bytes_peak`` start again from what is allocated now."""
     counters["device_bytes_peak"] = counters["device_bytes_now"]
+
+
+def bytes_text(nbytes: float) -> str:
+    """Bytes in words.
+
+    >>> bytes_text(12), bytes_text(3_456_000)
+    ('12 B', '3.5 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if nbytes < 1000:
+            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.1f} TB"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clfuse.config import settings
+from clfuse.counters import bytes_text
 from clfuse.ir.journal import finish_below, settle
 from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import take
@@ -72,7 +73,7 @@ class ArrayUse:
     nbytes: int
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.dtype}, {_bytes(self.nbytes)})"
+        return f"{self.name} ({self.dtype}, {bytes_text(self.nbytes)})"
 
 
 @dataclass(frozen=True)
@@ -150,21 +151,22 @@ class Plan:
         if not self.kernels:
             return "nothing to compute: every array is in memory already"
         launches = sum([not kernel.follows for kernel in self.kernels])
-        lines = [f"{launches} launch(es), {_bytes(self.nbytes)} moved, on {self.device}"]
+        lines = [f"{launches} launch(es), {bytes_text(self.nbytes)} moved, on {self.device}"]
         if self.small:
             lines.insert(0, _SMALL)
         if self.waiting:
             lines.insert(0, _WAITING)
         for number, kernel in enumerate(self.kernels):
             where = f", in the launch of {number - 1}" if kernel.follows else ""
-            lines.append(f"{number}: {kernel.kind} {kernel.name}, {_bytes(kernel.nbytes)}{where}")
+            moved = bytes_text(kernel.nbytes)
+            lines.append(f"{number}: {kernel.kind} {kernel.name}, {moved}{where}")
             lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
             lines.append(f"   reads: {', '.join(map(str, kernel.reads)) or 'nothing'}")
             lines.append(f"   writes: {', '.join(map(str, kernel.writes))}")
         if self.written:
             lines.append(self._routes())
         for cut in self.cuts:
-            lines.append(f"cut: {cut.what} ({_bytes(cut.nbytes)}): {cut.reason}")
+            lines.append(f"cut: {cut.what} ({bytes_text(cut.nbytes)}): {cut.reason}")
         lines += self.memory
         return "\n".join(lines)
 
@@ -181,7 +183,7 @@ class Plan:
             f"<td>{html.escape(', '.join(kernel.ops))}</td>"
             f"<td>{html.escape(', '.join(map(str, kernel.reads)))}</td>"
             f"<td>{html.escape(', '.join(map(str, kernel.writes)))}</td>"
-            f"<td>{_bytes(kernel.nbytes)}</td></tr>"
+            f"<td>{bytes_text(kernel.nbytes)}</td></tr>"
             for number, kernel in enumerate(self.kernels)
         )
         cuts = "".join(
@@ -317,11 +319,3 @@ def _use(value: int, dtype: str, nbytes: int, schedule: Schedule) -> ArrayUse:
     else:
         name = f"temporary {value}"
     return ArrayUse(name, dtype, nbytes)
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -91,7 +91,8 @@ def small(snapshot: Snapshot) -> bool:
 
 def wait(snapshot: Snapshot) -> None:
     """Note that NumPy computes a snapshot because it has not earned its kernels."""
-    _pass_without_kernels(works(snapshot))
+    if of_kernels:
+        _pass_without_kernels(works(snapshot))
 
 
 def _pass_without_kernels(found: set[float]) -> None:

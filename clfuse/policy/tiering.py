@@ -147,7 +147,7 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
     """
     allowance.note_turn(_turn())
     key = _key(snapshot)
-    tier, cost = _tier(snapshot, device, _waiting.get(key, _NOT_MET), behind)
+    tier, cost, share = _tier(snapshot, device, _waiting.get(key, _NOT_MET), behind)
     if len(_waiting) >= STRUCTURES_KEPT:
         _waiting.clear()
     found = _waiting.setdefault(key, _Waiting())
@@ -158,8 +158,8 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
         return tier
     _turns[0] += 1
     found.turn = _turn()
-    found.share = _share(snapshot, device, cost)
-    found.spent_ns += found.share * (cost + _used_since(found))
+    found.share = share
+    found.spent_ns += share * (cost + _used_since(found))
     found.used_ns = allowance.used_ns()
     found.evaluations += 1
     found.name = found.name or _name(snapshot)
@@ -217,11 +217,11 @@ def note_half_earned() -> None:
 
 def _tier(
     snapshot: Snapshot, device: Device, found: _Waiting, behind: bool
-) -> tuple[Tier, float]:
-    """What a structure has earned, and what one more evaluation takes NumPy. `found` is what it has
-    done for the structure."""
+) -> tuple[Tier, float, float]:
+    """What a structure has earned, what one more evaluation takes NumPy, and of that the share that
+    kernels may save. `found` is what it has done for the structure."""
     if not settings.build_after_ms:
-        return Tier.NOW, 0.0
+        return Tier.NOW, 0.0, 1.0
     costs = device.costs
     patience = _patience_ns(snapshot, device)
     smallish = budget_ns(snapshot, settings.host_us * LOOP_NODE)
@@ -230,38 +230,38 @@ def _tier(
     if is_trusted or not device.shares_memory:
         if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
             if not device.shares_memory:
-                return Tier.NOW, 0.0
+                return Tier.NOW, 0.0, 1.0
             most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
         else:
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     cost = cost_ns(snapshot, device, patience)
     if cost is None:
-        return Tier.NOW, 0.0
+        return Tier.NOW, 0.0, 1.0
     earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
     if cost > most:
-        return earned, cost
+        return earned, cost, 1.0
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
     share = _share(snapshot, device, cost)
     if not share:
-        return Tier.WAIT, cost
+        return Tier.WAIT, cost, share
     spent = found.spent_ns + share * _used_since(found)
     if spent + share * cost > patience:
-        return earned, cost
+        return earned, cost, 1.0
     turn = _turn()
     others = turn - found.turn
     is_first = not found.evaluations or (found.evaluations == 1 and others <= EARNED_STRUCTURES)
     if is_first and warm_start.is_known(_name(snapshot)):
-        return earned, cost
+        return earned, cost, 1.0
     if allowance.is_watching(turn) and found.evaluations and others <= allowance.MOST_TURNS:
-        return earned, cost
+        return earned, cost, 1.0
     is_near = others <= LOOP_STRUCTURES
     is_worth = not is_smallish or _reads_kernels(snapshot)
     is_open = counters["plans_made"] > 0 or spent > costs.opening_ns
     if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth and is_open:
-        return earned, cost
-    return Tier.WAIT, cost
+        return earned, cost, 1.0
+    return Tier.WAIT, cost, share
 
 
 def _share(snapshot: Snapshot, device: Device, cost: float) -> float:

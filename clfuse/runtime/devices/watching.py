@@ -10,7 +10,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Final
 
-from clfuse.counters import counters
+from clfuse.counters import bytes_text, counters
 from clfuse.progress import in_notebook
 
 from . import selection
@@ -157,7 +157,7 @@ def described(
     >>> described(zero, now, 2.0, 8_000_000_000)
     'clfuse: 16.0 MB of 8.0 GB in arrays, 0 B at most; 15 launches/s'
     """
-    of = "" if room is None else f" of {_size(room)}"
+    of = "" if room is None else f" of {bytes_text(room)}"
     parts = []
     for name, what in RATES.items():
         if count := found[name] - before[name]:
@@ -165,9 +165,9 @@ def described(
             parts.append(f"{rate:,.0f} {what}/s" if rate >= 1 else f"{rate:.1f} {what}/s")
     for name, what in BYTES.items():
         if nbytes := found[name] - before[name]:
-            parts.append(f"{_size(nbytes / elapsed_s)}/s {what}")
-    memory = f"{_size(found['device_bytes_now'])}{of} in arrays"
-    peak = f"{_size(found['device_bytes_peak'])} at most"
+            parts.append(f"{bytes_text(nbytes / elapsed_s)}/s {what}")
+    memory = f"{bytes_text(found['device_bytes_now'])}{of} in arrays"
+    peak = f"{bytes_text(found['device_bytes_peak'])} at most"
     return f"clfuse: {memory}, {peak}; {', '.join(parts) or 'idle'}"
 
 
@@ -177,14 +177,6 @@ def _room() -> int | None:
         return None
     pools = [device.pool for device in selection.listed()]
     return sum([pool.limit_nbytes for pool in pools if pool is not None]) or None
-
-
-def _size(nbytes: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if nbytes < 1000:
-            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
-        nbytes /= 1000
-    return f"{nbytes:.1f} TB"
 
 
 def watch(every: float = 0.5) -> Watch:
