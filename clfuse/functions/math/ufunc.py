@@ -62,7 +62,6 @@ from clfuse.user_frames import user_stacklevel
 
 from .folds import fold
 from .scans import accumulate_array
-from .segment_folds import reduceat_array
 
 UNINITIALIZED = (
     "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
@@ -408,6 +407,8 @@ class ufunc:
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Fold slices of an axis: `numpy.ufunc.reduceat`."""
+        from .segment_folds import reduceat_array  # seldom used: the import is to be short
+
         reason = ANSWERS_ITSELF
         if not answers_itself(array):
             try:
