@@ -12,7 +12,8 @@ cdef Py_ssize_t n_measured, n_tally
 cdef object Step, DTYPE, QUIET, plain_seen
 cdef frozenset plain_options, refused_names
 cdef Py_ssize_t deepest_list, longest_list
-cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN
+cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED
+cdef int COMOMENTS
 cdef double mask_additions, gather_additions, at_once_share
 cdef object fits, context, raising, warning_of, name_in
 cdef object bring, bring_factors, plain_owned
@@ -27,7 +28,8 @@ def connect_calls(names):
     global t_function, t_arguments, n_measured, n_tally, Step, DTYPE, QUIET, plain_options
     global plain_seen
     global refused_names, deepest_list, longest_list
-    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN
+    global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED
+    global COMOMENTS
     global mask_additions, gather_additions, at_once_share
     Step, plain_seen = names["Step"], names["seen"]
     t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
@@ -35,7 +37,10 @@ def connect_calls(names):
     DTYPE, QUIET = names["DTYPE"], names["QUIET"]
     plain_options, refused_names = names["options"], names["refused"]
     deepest_list, longest_list = names["lists"]
-    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN = names["costs"]
+    (
+        ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED,
+        COMOMENTS,
+    ) = names["costs"]
     mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
     at_once_share, fits = names["at_once_share"], names["fits"]
     context, raising = names["context"], names["raising"]
@@ -118,6 +123,8 @@ cdef double cost_of(Work *work, int cost) noexcept:
         return max(work.first * work.columns, work.second)
     if cost == CUBED:
         return work.elements * work.longest
+    if cost == COMOMENTS:
+        return work.elements * (work.operands if work.rank < 2 else work.extents[1])
     if cost == TAKEN:
         return work.elements if work.rank < 2 else work.pairs / TAKEN_SHARE
     return work.pairs
@@ -260,6 +267,40 @@ cdef double times(object value) except -1:
     return value is None
 
 
+cdef double labelled(tuple given) except -1:
+    """The product of the extents of all labels of ``einsum(subscripts, *operands)``; 0 where that is
+    not known."""
+    cdef double extents[128]
+    cdef double size = 1
+    cdef Py_ssize_t place, axis = 0, operand = 1, count = PyTuple_GET_SIZE(given)
+    cdef Py_UCS4 label
+    subscripts = given[0]
+    if type(subscripts) is not str or count < 2:
+        return 0
+    for place in range(128):
+        extents[place] = 1
+    shape = given[1].shape if type(given[1]) is NUMPY else None
+    for label in <str>subscripts:
+        if label == 32:  # a space
+            continue
+        if label == 45:  # "->"
+            break
+        if label == 44:  # ","
+            operand += 1
+            axis = 0
+            if operand == count:
+                return 0
+            shape = given[operand].shape if type(given[operand]) is NUMPY else None
+        elif shape is None or label >= 128 or label == 46 or axis >= PyTuple_GET_SIZE(shape):
+            return 0
+        else:
+            extents[label] = max(extents[label], <double><Py_ssize_t>shape[axis])
+            axis += 1
+    for place in range(128):
+        size *= extents[place]
+    return size
+
+
 cdef bint is_numpys_own(object value) except -1:
     """Whether it is an array of NumPy's own, and nobody traces."""
     return type(value) is NUMPY and tracers is not None and not tracers[0]
@@ -329,11 +370,15 @@ cdef object read(
     ):
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
+    all_given = tuple(found)
+    if cost == LABELLED:
+        asked = labelled(all_given)
+        if asked > 0:
+            work.pairs = asked
     if work.device == NULL or not is_read_now(
         BY_ROWS if work.use >= <int>BY_ROWS else IN_PARTS, cost_of(&work, cost) * many * weight
     ):
         return DEFER
-    all_given = tuple(found)
     is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
     value = composed(method if is_array else apply, all_given, named, is_loop)
     if value is DEFER or as_is:

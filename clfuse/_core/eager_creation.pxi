@@ -8,12 +8,13 @@ cdef enum:
     BY_COUNT
     BY_MATRIX
     BY_IDENTITY
+    BY_TRIANGLE
     BY_LIKENESS
     BY_VALUES
 
 cdef dict RULES = {
     "shape": BY_SHAPE, "indices": BY_INDICES, "range": BY_RANGE, "count": BY_COUNT,
-    "matrix": BY_MATRIX, "identity": BY_IDENTITY, "like": BY_LIKENESS, "values": BY_VALUES,
+    "matrix": BY_MATRIX, "identity": BY_IDENTITY, "triangle": BY_TRIANGLE, "like": BY_LIKENESS, "values": BY_VALUES,
 }
 
 cdef frozenset integers, source_names
@@ -136,6 +137,8 @@ cdef double size_by(int rule, tuple args, dict named):
     columns = None
     if rule == BY_MATRIX:
         columns = args[1] if given > 1 else named.get("M")
+    elif rule == BY_TRIANGLE:
+        columns = args[2] if given > 2 else named.get("m")
     if columns is None:
         return rows * rows
     return -1 if extent_of(columns) < 0 else rows * extent_of(columns)
@@ -283,6 +286,8 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
     if device is None:
         return DEFER
     value = make(*args, **named) if named else PyObject_CallObject(make, args)
+    if type(value) is tuple:
+        return made_each(<tuple>value, device)
     if type(value) is not NUMPY or array_size(<PyObject *>value) == 1:
         return DEFER
     if native_dtype(<PyObject *>value) == NULL:
@@ -296,6 +301,23 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
     if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
         note_here(array, AS_A_WHOLE)
     return array
+
+
+cdef object made_each(tuple values, object device):
+    """Arrays of indices as ours, or `DEFER`. One that is there twice is one."""
+    cdef Py_ssize_t place
+    found = []
+    for place in range(PyTuple_GET_SIZE(values)):
+        value = values[place]
+        if type(value) is not NUMPY or native_dtype(<PyObject *>value) == NULL:
+            return DEFER
+        if array_size(<PyObject *>value) * <double>value.itemsize > kept_nbytes:
+            return DEFER
+        if place and value is values[place - 1]:
+            found.append(found[place - 1])
+        else:
+            found.append(made(value if value.base is None else value.copy(), None, device))
+    return tuple(found)
 
 
 def source(plain, make, name):

@@ -45,6 +45,12 @@ SOURCES: Final[Mapping[Any, tuple[Callable[..., Any], str]]] = {
     np.eye: (np.eye, "matrix"),
     np.tri: (np.tri, "matrix"),
     np.identity: (np.identity, "identity"),
+    **{
+        window: (window, "shape")
+        for window in (np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser)
+    },
+    np.diag_indices: (np.diag_indices, "shape"),
+    **{function: (function, "triangle") for function in (np.tril_indices, np.triu_indices)},
     np.fft.fftfreq: (np.fft.fftfreq, "shape"),
     np.fft.rfftfreq: (np.fft.rfftfreq, "shape"),
     np.array: (np.array, "values"),
@@ -56,7 +62,7 @@ SOURCES: Final[Mapping[Any, tuple[Callable[..., Any], str]]] = {
 arguments ask for."""
 
 _NAMES: Final = frozenset(
-    "M N base copy d dtype endpoint fill_value k n ndmin num order shape subok".split()
+    "M N base copy d dtype endpoint fill_value k m n ndmin num order shape subok".split()
 )
 """Arguments that may be given by name, where they are plain; others are for those who record."""
 

@@ -60,6 +60,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.flipper(plain)
     elif reference in table.WRITING:
         call = core.writer(plain, reference, table.WRITING[reference])
+    elif reference in table.VIEWING:
+        call = core.viewer(plain, reference, table.VIEWING[reference])
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
         call = core.viewer(plain, _VIEWING[reference], operands)

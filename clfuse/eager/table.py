@@ -45,6 +45,10 @@ class Cost(IntEnum):
     shape."""
     TAKEN = 8
     """All elements of vectors; of more axes a part of all pairs, as what is chosen may be rows."""
+    LABELLED = 9
+    """The product of the extents of all labels of `einsum`'s subscripts, which are text."""
+    COMOMENTS = 10
+    """All elements, as many times as there are variables: rows, or operands that are vectors."""
 
 
 class Row(NamedTuple):
@@ -65,7 +69,9 @@ class Row(NamedTuple):
     be composed, and are recorded where NumPy would warn."""
 
 
-ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN = Cost
+(
+    ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED, COMOMENTS,
+) = Cost  # fmt: skip
 
 ALL: Final = 99
 """More arguments than functions have."""
@@ -136,6 +142,8 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.where, np.select, np.isclose, np.allclose), Row(3, STRETCHED, 2, ALL)),
     **dict.fromkeys((np.array_equiv, np.cross), Row(2, STRETCHED, 4, ALL)),
     **dict.fromkeys((np.diag, np.diagflat), Row(1, SQUARED, 1, 2)),
+    **dict.fromkeys((np.ascontiguousarray, np.asfortranarray), Row(1, ELEMENTS, 1, 1)),
+    np.histogramdd: Row(2, COUNTED, 2 * WAITED_FOR, 2),
     **dict.fromkeys((np.sinc, np.iscomplex, np.isreal), Row(1, ELEMENTS, 8, 1)),
     **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 8, 1)),
     np.angle: Row(1, ELEMENTS, 8, 2),
@@ -152,7 +160,7 @@ ROWS: Final[Mapping[Any, Row]] = {
     np.dot: Row(2, PRODUCT, 1 / (AT_ONCE * PRODUCT_SHARE), 2, is_loop=True),
     np.inner: Row(2, PAIRS, 1 / (AT_ONCE * PRODUCT_SHARE), 2),
     np.tensordot: Row(2, PAIRS, 1 / (AT_ONCE * PRODUCT_SHARE), ALL),
-    np.einsum: Row(9, PAIRS, 1, 9),
+    np.einsum: Row(9, LABELLED, 1, 9),
     **{function: Row(1, ELEMENTS, WAITED_FOR, ALL, function.__name__) for function in _SORTS},
     np.partition: Row(1, ELEMENTS, WAITED_FOR, ALL),
     np.searchsorted: Row(2, ELEMENTS, WAITED_FOR, ALL, "searchsorted"),
@@ -180,7 +188,7 @@ ROWS: Final[Mapping[Any, Row]] = {
         ),
         Row(2, PAIRS, 1, 2),
     ),
-    **dict.fromkeys((np.cov, np.corrcoef), Row(2, SQUARED, SOLVED, 2)),
+    **dict.fromkeys((np.cov, np.corrcoef), Row(2, COMOMENTS, 4, 2)),
     **dict.fromkeys(
         (
             np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft,
@@ -226,6 +234,18 @@ METHODS: Final[Mapping[str, Row]] = dict(sorted(_METHODS.items()))
 
 VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze")
 """Methods that give views where NumPy's do, and functions of the same names."""
+
+VIEWING: Final[Mapping[Any, int]] = {
+    np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.flipud: 0, np.fliplr: 0, np.rot90: 1,
+    np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
+    **{
+        function: 0
+        for space in (np, np.linalg)
+        if (function := getattr(space, "matrix_transpose", None)) is not None
+    },
+}  # fmt: skip
+"""Functions that give views that can be written to, and how many arguments they may have beside the
+array."""
 
 OPERANDS_OF_VIEWS: Final = {
     "transpose": 1, "reshape": 1, "swapaxes": 2, "ravel": 1, "squeeze": 1,

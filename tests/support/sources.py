@@ -66,6 +66,12 @@ MATRICES = """3; 0; 1; 3, 5; 3, None, 1; 3, M=2; 3, 3, -1; N=3; 2.0; -2; 3, -1; 
 IDENTITIES = "3; 3, 'f4'; n=3; 3, dtype=None; 0; -1; 2.5; 3, 3; "
 INDICES = """(2, 3); (2, 3), 'f4'; (2, 3), sparse=True; (0, 2); (); 3; [2, 3]; (2, -1); (200, 200);
     (5,); (1,); (2, 3), int, False"""
+WINDOWS = """5; 0; 1; -3; 2.5; 5.0; True; 'a'; None; M=7; numpy.int64(6); numpy.float32(5); 20000;
+    (3,); [3]; np.arange(3); np.arange(6)[4]; 3, 4, 5; foo=1"""
+TRIANGLES = """3; 0; 1; 3, 1; 3, -1; 3, 0, 5; n=3; 4, k=1, m=2; 2.0; -2; 3, .5; numpy.int8(4); 300;
+    3, 1, 2.5; 'a'; None; 3, m=4; 1, 0, 40; 3, 0, -1; 3, 0, None; True"""
+DIAGONALS = """3; 0; 1; 3, 3; 3, ndim=1; 2.0; -1; n=4; 3, 0; 20000; 'a'; (2, 3); numpy.int8(3);
+    3, 2.5"""
 GIVEN = """3; 2.5; True; 1j; []; [[]]; [1]; [1, 2]; (1, 2.5); [True, 2]; [1, 2j]; [[1, 2], [3]];
     [[1, 2], [3, 4]]; [1, None]; ['a']; [1, 'a']; range(5); [range(3), range(3)];
     [2**63, 1]; [2**70, 1]; x; t; m; big_endian; x.view(Sub); x[0, 0, 0]; numpy.array(3);
@@ -117,6 +123,13 @@ def calls() -> list[str]:
     found += [f"eye(3, 4, order={order})" for order in some(ORDERS)]
     found += [f"identity({given})" for given in some(IDENTITIES)]
     found += [f"indices({given})" for given in some(INDICES)]
+    for name in ("bartlett", "blackman", "hamming", "hanning"):
+        found += [f"{name}({given})" for given in some(WINDOWS)]
+    found += [f"kaiser({given}, 2.)" for given in some(WINDOWS)]
+    found += [f"kaiser(6, {beta})" for beta in ("0", "beta=3", "'a'", "[1., 2.]", "nan", "inf")]
+    for name in ("tril_indices", "triu_indices"):
+        found += [f"{name}({given})" for given in some(TRIANGLES)]
+    found += [f"diag_indices({given})" for given in some(DIAGONALS)]
     for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
         found += [f"{name}({of}{more})" for of in some(GIVEN) for more in some(GIVEN_MORE)]
         for of in ("[[1, 2], [3, 4]]", "x", "t", "np.asarray(t)"):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -391,6 +392,15 @@ class Draw:
             return _core.result(whole, self._here)
         return fresh(upload(row.reshape(self._shape)))
 
+    def made_here(self, formula: Callable[[Any], Any]) -> Any:
+        """What NumPy makes of a small draw by a formula of it and of numbers, as an array; None
+        where the draw is recorded."""
+        if self._generator is None or _core is None or not self._shape:
+            return None
+        with np.errstate(all="ignore"):
+            made = formula(_DrawHere(self._generator, self._at, self._shape))
+        return _core.result(made, self._here)
+
     def node(self, *, more: bool = False) -> Node:
         """64 bits an element, uint64; `more` gives 64 others."""
         op = _MORE_BITS if more else _BITS
@@ -449,6 +459,35 @@ class Draw:
             return high(first)
         low = fresh(first) * fresh(factor)
         return high(first) + np.less(low + high(self.node(more=True)), low)  # the carry
+
+
+class _DrawHere:
+    """The numbers of a small `Draw` as arrays of NumPy's."""
+
+    def __init__(self, generator: Philox4x32, position: int, shape: tuple[int, ...]) -> None:
+        self._generator = generator
+        self._at = position
+        self._shape = shape
+
+    def _row(self, name: str, dtype: np.dtype) -> np.ndarray:
+        op = loop(f"{name}_of_bits_float{8 * dtype.itemsize}", (UINT64,), dtype)
+        return self._generator.row(op, self._at, math.prod(self._shape)).reshape(self._shape)
+
+    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("uniform", dtype)
+
+    def inner(self) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("open", FLOAT64)
+
+    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("positive", dtype)
+
+    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("normal", dtype)
 
 
 class SingleDraw:

@@ -273,12 +273,10 @@ def sample(
     row = DISTRIBUTIONS[name]
     if name in _LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
         return few
-    if size is None and all(type(value) is float or type(value) is int for value in parameters):
+    if all(type(value) is float or type(value) is int for value in parameters):
         if examiner is not None:
             examiner(*parameters, 0)
-        with np.errstate(all="ignore"):
-            made = row.formula(SingleDraw(generator), *map(float, parameters))
-        return made.item()
+        return _of_numbers(row, generator, [float(value) for value in parameters], size)
     given = [_parameter(value) for value in parameters]
     shape = requested_size(size)
     arrays = [value for value in given if _is_array(value)]
@@ -295,12 +293,28 @@ def sample(
     elif examiner is not None:
         examiner(*[0.0 if isinstance(value, Handle) else value for value in given], 0)
     given = [value if _is_array(value) else _as_float(value) for value in given]
+    if not arrays and all(type(value) is float for value in given):
+        return _of_numbers(row, generator, given, shape)
     if shape is None:
         with np.errstate(all="ignore"):
             return row.formula(SingleDraw(generator), *given).item()
     draw = Draw(generator, shape)
     lazy = [from_host(value) if isinstance(value, np.ndarray) else value for value in given]
     return as_array(row.formula(draw, *lazy))
+
+
+def _of_numbers(
+    row: Distribution, generator: Philox4x32, parameters: Sequence[float], size: Any
+) -> Any:
+    """`sample` where the parameters are good numbers."""
+    if size is None:
+        with np.errstate(all="ignore"):
+            return row.formula(SingleDraw(generator), *parameters).item()
+    shape = requested_size(size)
+    assert shape is not None
+    draw = Draw(generator, shape)
+    made = draw.made_here(lambda here: row.formula(here, *parameters))
+    return as_array(row.formula(draw, *parameters)) if made is None else made
 
 
 def _as_float(value: Any) -> Any:

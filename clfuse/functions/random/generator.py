@@ -296,7 +296,7 @@ class Generator:
             count = int(on_host(x).__index__())
             if count <= 0:
                 raise NotNative("of no elements")
-            return as_array(handles.fresh(permutations.order(self.bit_generator, HOST, count)))
+            return as_array(permutations.numbers(self.bit_generator, HOST, count))
         return permutations.ordered(self.bit_generator, HOST, permutations.as_array(x), axis)
 
     @_natively

@@ -15,7 +15,8 @@ import numpy as np
 
 from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_view
 from clfuse.arrays.expressions import combine, convert, scalar
-from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of, write
+from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of
+from clfuse.arrays.host_array import affordable, is_calculated_here, wrap_result
 from clfuse.arrays.promotion import INT64, UINT64
 from clfuse.arrays.views import strict_axis
 from clfuse.ir import build
@@ -23,10 +24,14 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Node, loop
 from clfuse.ir.trace import active
 from clfuse.ir.value_ranges import known_within
+from clfuse.runtime.devices.selection import current_device
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .bits import Draw, Philox4x32
 
-__all__ = ["FEW", "as_array", "chosen_once", "order", "ordered", "probable", "shuffle_in_place"]
+__all__ = [
+    "FEW", "as_array", "chosen_once", "numbers", "order", "ordered", "probable", "shuffle_in_place",
+]  # fmt: skip
 
 FEW: Final = 4096
 """Elements that NumPy puts in order on the host, in 20 us."""
@@ -38,12 +43,20 @@ _UINT32: Final = np.dtype(np.uint32)
 _PLACE: Final = loop("shuffled_place", (_UINT32,) * 4, _UINT32)
 
 
+def _order_of_few(bits: Philox4x32, host: Any, count: int) -> np.ndarray:
+    with host.placed(bits):
+        order: np.ndarray = host.generator.permutation(count)
+    return order
+
+
+def _is_few(count: int) -> bool:
+    return count <= FEW and active() is None
+
+
 def order(bits: Philox4x32, host: Any, count: int) -> Node:
     """A random order of `count` elements: (count,) int64. `host` draws for few of them."""
-    if count <= FEW and active() is None:
-        with host.placed(bits):
-            few = host.generator.permutation(count)
-        return known_within(node_of(from_host(few)), count)
+    if _is_few(count):
+        return known_within(node_of(from_host(_order_of_few(bits, host, count))), count)
     if count >= MOST:
         raise NotNative("of so many elements")
     seed = Draw(bits, (1,)).node()
@@ -55,10 +68,26 @@ def order(bits: Philox4x32, host: Any, count: int) -> Node:
     return known_within(convert(found, INT64), count)
 
 
-def ordered(bits: Philox4x32, host: Any, array: Handle, axis: int) -> Any:
+def ordered(bits: Philox4x32, host: Any, array: Any, axis: int) -> Any:
     """The elements of an array along an axis, in a random order."""
     place = strict_axis(axis, len(array._shape))
-    return _taken(array, order(bits, host, array._shape[place]), place)
+    count = array._shape[place]
+    if _is_few(count) and _lies_here(array):
+        return array.take(_order_of_few(bits, host, count), place)
+    return _taken(array, order(bits, host, count), place)
+
+
+def numbers(bits: Philox4x32, host: Any, count: int) -> Any:
+    """The numbers below `count` in a random order: (count,) int64."""
+    if _is_few(count) and is_calculated_here(device := current_device()):
+        return wrap_result(_order_of_few(bits, host, count), device)
+    return fresh(order(bits, host, count))
+
+
+def _lies_here(array: Handle) -> bool:
+    """Whether NumPy puts the elements in order where they are."""
+    storage = array._storage
+    return type(storage.node.buffer) is HostBuffer and affordable(math.prod(array._shape), array)
 
 
 def shuffle_in_place(bits: Philox4x32, host: Any, array: Any, axis: Any) -> None:
@@ -75,7 +104,8 @@ def shuffle_in_place(bits: Philox4x32, host: Any, array: Any, axis: Any) -> None
         raise ValueError("array is read-only")
     place = strict_axis(as_index(axis), len(array._shape))
     if array._shape[place] > 1:
-        write(array, node_of(ordered(bits, host, array, place)))
+        values = ordered(bits, host, array, place)
+        array[...] = values  # type: ignore[index] # it is an array
 
 
 def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...]) -> Any:
@@ -83,9 +113,11 @@ def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...])
     size = math.prod(shape)
     if not 0 < size <= count:
         raise NotNative("none, or more than there are")
-    if size <= FEW and active() is None:
+    if _is_few(size):
         with host.placed(bits):
             few = host.generator.choice(count, size, replace=False)
+        if shape and is_calculated_here(device := current_device()):
+            return wrap_result(few.reshape(shape), device)
         return fresh(build.reshape(known_within(node_of(from_host(few)), count), shape))
     first = build.view(order(bits, host, count), (size,), 0, (1,))
     return fresh(known_within(build.reshape(first, shape), count))

@@ -87,6 +87,8 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.unpackbits: ("c.astype('u1')", "M.astype('u1'), 1", "c.astype('u1'), count=5", "a",
                     "P.astype('u1'), axis=0, bitorder='little'"),
     np.resize: ("a, 30", "P, (2, 3)", "P, 5", "e, 3", "a, -1", "a, (0, 2)"),
+    **dict.fromkeys((np.ascontiguousarray, np.asfortranarray), (*UNARY, "P[:, ::2]", "A.T")),
+    np.histogramdd: ("P.T", "(v, w)", "(v, w), 3", "(v, w), (2, 3)", "(v, a)", "n, 4"),
     np.packbits: ("m", "a", "M, 1", "M, axis=0"),
     np.nan_to_num: (*UNARY, "a, nan=3"),
     np.unwrap: ("a", "P", "a, period=3"),
@@ -308,6 +310,12 @@ VIEWS = (
     "P.transpose(0)", "P.swapaxes(0, 5)", "P.squeeze(0)", "P.reshape(-1, -1)", "r.reshape(3, 4)",
     "P.reshape(4, 6, order='F')", "e.reshape(0, 5)", "z.reshape(1, 1)", "P[1:1].T", "z.T",
     "P.diagonal()[1:]", "P.real.T", "np.atleast_2d(a)[0]", "P.view()[1].reshape(2, 3)",
+    "np.moveaxis(P, 0, 1)", "np.moveaxis(P, (0, 1), (1, 0))", "np.moveaxis(P, 0, 5)",
+    "np.rollaxis(P, 1)", "np.rollaxis(P.T, 1, 0)", "np.rollaxis(P, 3)", "np.expand_dims(P, 1)",
+    "np.expand_dims(P, (0, -1))[0]", "np.expand_dims(P, 7)", "np.flipud(P)[1:]", "np.fliplr(P.T)",
+    "np.fliplr(a)", "np.rot90(P)", "np.rot90(P, 2)[1:]", "np.rot90(P.T, -1)", "np.rot90(a)",
+    "np.atleast_1d(P)", "np.atleast_2d(P[0])", "np.atleast_3d(P)[1:]", "np.atleast_1d(z)",
+    "np.matrix_transpose(P)[1:]", "np.linalg.matrix_transpose(P)", "np.matrix_transpose(a)",
     "np.flip(P, 0)[1:].T", "P.T[1:][1:][:, 1:][::-1].T[1:].T[::-1][:2].T[0]",
 )  # fmt: skip
 
