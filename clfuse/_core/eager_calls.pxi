@@ -13,7 +13,7 @@ cdef object Step, DTYPE, QUIET, plain_seen
 cdef frozenset plain_options, refused_names
 cdef Py_ssize_t deepest_list, longest_list
 cdef int ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED
-cdef int COMOMENTS
+cdef int COMOMENTS, DIAGONAL
 cdef double mask_additions, gather_additions, at_once_share
 cdef object fits, context, raising, warning_of, name_in
 cdef object bring, bring_factors, plain_owned
@@ -29,7 +29,7 @@ def connect_calls(names):
     global plain_seen
     global refused_names, deepest_list, longest_list
     global ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED
-    global COMOMENTS
+    global COMOMENTS, DIAGONAL
     global mask_additions, gather_additions, at_once_share
     Step, plain_seen = names["Step"], names["seen"]
     t_function, t_arguments = _offset(Step, "function"), _offset(Step, "arguments")
@@ -39,7 +39,7 @@ def connect_calls(names):
     deepest_list, longest_list = names["lists"]
     (
         ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED,
-        COMOMENTS,
+        COMOMENTS, DIAGONAL,
     ) = names["costs"]
     mask_additions, gather_additions = names["mask_additions"], names["gather_additions"]
     at_once_share, fits = names["at_once_share"], names["fits"]
@@ -125,6 +125,8 @@ cdef double cost_of(Work *work, int cost) noexcept:
         return work.elements * work.longest
     if cost == COMOMENTS:
         return work.elements * (work.operands if work.rank < 2 else work.extents[1])
+    if cost == DIAGONAL:
+        return work.elements / max(work.longest, 1)
     if cost == TAKEN:
         return work.elements if work.rank < 2 else work.pairs / TAKEN_SHARE
     return work.pairs

@@ -49,6 +49,8 @@ class Cost(IntEnum):
     """The product of the extents of all labels of `einsum`'s subscripts, which are text."""
     COMOMENTS = 10
     """All elements, as many times as there are variables: rows, or operands that are vectors."""
+    DIAGONAL = 11
+    """The elements of one diagonal of the last two axes."""
 
 
 class Row(NamedTuple):
@@ -71,6 +73,7 @@ class Row(NamedTuple):
 
 (
     ELEMENTS, STRETCHED, PAIRS, TIMES, PRODUCT, CUBED, SQUARED, COUNTED, TAKEN, LABELLED, COMOMENTS,
+    DIAGONAL,
 ) = Cost  # fmt: skip
 
 ALL: Final = 99
@@ -85,7 +88,7 @@ SOLVED: Final = 1 / 16
 
 _BY_ELEMENTS: Final = (
     np.sum, np.prod, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.mean, np.var, np.std,
-    np.cumsum, np.cumprod, np.trace, np.ptp,
+    np.cumsum, np.cumprod, np.ptp,
 )  # fmt: skip
 """Those that have methods of the same arguments, but for `ptp`."""
 
@@ -148,7 +151,9 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 8, 1)),
     np.angle: Row(1, ELEMENTS, 8, 2),
     np.meshgrid: Row(4, PAIRS, 4, 4),
-    **dict.fromkeys((np.linalg.trace, np.linalg.matrix_norm), Row(1, ELEMENTS, 4, ALL)),
+    np.trace: Row(1, DIAGONAL, 8, ALL, "trace"),
+    np.linalg.trace: Row(1, DIAGONAL, 8, ALL),
+    np.linalg.matrix_norm: Row(1, ELEMENTS, 4, ALL),
     **dict.fromkeys((np.linalg.matrix_power, np.linalg.multi_dot), Row(1, CUBED, SOLVED, 2)),
     np.clip: Row(3, STRETCHED, 1, ALL, "clip"),
     np.choose: Row(2, STRETCHED, 2, 2),
