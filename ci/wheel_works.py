@@ -12,9 +12,9 @@ import clfuse
 from clfuse._core import loading
 from clfuse.codegen import templates
 
-checkout = Path(__file__).resolve().parent.parent
-for found in (Path(clfuse.__file__), templates.folder()):
-    assert checkout not in found.resolve().parents, f"{found} is not what was installed"
+prefix = Path(sys.prefix).resolve()
+for found in (Path(clfuse.__file__), Path(templates.folder())):
+    assert prefix in found.resolve().parents, f"{found} is not what is installed"
 assert templates.library("complex.cl")
 sources = list(templates.folder().glob("*.cl.mako"))
 assert sources

@@ -5,7 +5,8 @@
         x = x + y
 
 Rounds have the same operations. An operand is of the same round, of one of the last `FURTHEST`
-rounds, or the same register in all rounds.
+rounds, the same register in all rounds, or a number of the program, another one in each round: the
+place of a random draw, a time. On CPUs these lie in a table.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from clfuse.frozen import frozen
 from clfuse.ir.nodes import Kind
 from clfuse.schedule.dataflow import operands_of
 from clfuse.schedule.graph import Graph
-from clfuse.schedule.records import Item, Kernel, Step
+from clfuse.schedule.records import Item, Kernel, Scalar, Step
 from clfuse.target.traits import MAX_STEPS, DeviceTraits
 
-__all__ = ["Kept", "Own", "Rounds", "Stretch", "find", "most_steps", "outer_uses", "text_length"]
+__all__ = [
+    "Each", "Kept", "Own", "Rounds", "Stretch", "find", "most_steps", "numbers_of", "outer_uses",
+    "text_length",
+]  # fmt: skip
 
 FURTHEST: Final = 3
 """How many rounds back an operand may lie."""
@@ -48,6 +52,13 @@ EQUAL_WEIGHT: Final = 128.0
 numbers of their own. Building 120 sines and cosines took Intel's compiler a minute."""
 
 
+LISTED_WEIGHT: Final = 256.0
+"""What a loop must spare the compiler where a table of numbers is read in each round."""
+
+MOST_LISTED: Final = 64
+"""Rounds of one kernel with numbers of their own, which are its arguments."""
+
+
 class Own(NamedTuple):
     """An operand that step number `position` of the same round makes."""
 
@@ -67,7 +78,17 @@ class Same(NamedTuple):
     var: int
 
 
-Source = Own | Kept | Same
+class Each(NamedTuple):
+    """An operand that is another number of the program in each round."""
+
+    row: int
+    """Which of `Rounds.numbers`."""
+
+
+Source = Own | Kept | Same | Each
+
+Numbers = Mapping[int, np.dtype]
+"""Registers that are numbers of the program, and may lie in a table."""
 
 
 @frozen
@@ -81,6 +102,7 @@ class Rounds:
     count : int, how many rounds there are
     initial : dict, (position, back) -> the register that stands for it in the first round
     left : dict, register -> (position, back): what is used after the loop
+    numbers : tuple of tuple of int, for each operand that is `Each`: the register in each round
     """
 
     steps: tuple[Step, ...]
@@ -88,6 +110,7 @@ class Rounds:
     count: int
     initial: Mapping[tuple[int, int], int]
     left: Mapping[int, tuple[int, int]]
+    numbers: tuple[tuple[int, ...], ...] = ()
 
     @property
     def carried(self) -> list[tuple[int, int]]:
@@ -128,35 +151,56 @@ def outer_uses(kernel: Kernel, items: Sequence[Item]) -> set[int]:
     return used
 
 
-def find(items: Sequence[Item], used: Collection[int]) -> list[Stretch]:
+def _may_be_listed(dtype: np.dtype) -> bool:
+    return dtype.kind in "iuf" and dtype.itemsize >= 4
+
+
+def numbers_of(kernel: Kernel, traits: DeviceTraits) -> Numbers:
+    """The numbers of the program that a kernel's steps read; none on GPUs, where each work-item
+    would have its own copy of a table."""
+    if traits.schedule != "cpu":
+        return {}
+    return {
+        item.var: item.dtype
+        for phase in kernel.phases
+        for item in (*phase.body, *phase.epilogue)
+        if isinstance(item, Scalar) and _may_be_listed(item.dtype)
+    }
+
+
+def find(items: Sequence[Item], used: Collection[int], numbers: Numbers) -> list[Stretch]:
     """The loops in the items, in order.
 
     `used` are the registers that something else wants: a loop leaves those of its last rounds.
+    Those of `numbers` may be others in each round.
     """
-    found = _best(items, used)
+    found = _best(items, used, {})
+    if found is None and numbers:
+        found = _best(items, used, numbers)
     if found is None:
         return []
     first, end, _ = found
     behind = {var for item in items[first:] for var in operands_of(item)}
-    later = find(items[end:], used)
+    later = find(items[end:], used, numbers)
     return [
-        *find(items[:first], {*used, *behind}),
+        *find(items[:first], {*used, *behind}, numbers),
         found,
         *[(low + end, high + end, rounds) for low, high, rounds in later],
     ]
 
 
-def _best(items: Sequence[Item], used: Collection[int]) -> Stretch | None:
+def _best(items: Sequence[Item], used: Collection[int], numbers: Numbers) -> Stretch | None:
     """The loop that spares most; None where none spares much."""
+    least = LISTED_WEIGHT if numbers else LEAST_WEIGHT
     weights = [item.op.weight if isinstance(item, Step) else 0.0 for item in items]
     total = sum(weights)
-    if total < LEAST_WEIGHT:
+    if total < least:
         return None
     made_at = {item.var: number for number, item in enumerate(items)}
     best: tuple[float, int, int, int] | None = None
-    for period, low, high in _repeats_of(items, made_at):
+    for period, low, high in _repeats_of(items, made_at, numbers):
         spared = sum(weights[low + period : high])
-        if spared >= LEAST_WEIGHT and (best is None or spared > best[0]):
+        if spared >= least and (best is None or spared > best[0]):
             best = spared, period, low, high
             if spared >= ENOUGH * total:
                 break
@@ -165,10 +209,10 @@ def _best(items: Sequence[Item], used: Collection[int]) -> Stretch | None:
     _, period, low, high = best
     # Where a register of the middle is wanted, the rounds up to there may still be a loop.
     for end in range(high, low + (LEAST - 1) * period, -period):
-        found = _written(items, made_at, used, period, end)
+        found = _written(items, made_at, numbers, used, period, end)
         if found is not None:
             first, rounds = found
-            if (rounds.count - 1) * sum(step.op.weight for step in rounds.steps) >= LEAST_WEIGHT:
+            if (rounds.count - 1) * sum(step.op.weight for step in rounds.steps) >= least:
                 return first, end, rounds
     return None
 
@@ -199,30 +243,37 @@ def _repeats(
 
 
 def _repeats_of(
-    items: Sequence[Item], made_at: Mapping[int, int]
+    items: Sequence[Item], made_at: Mapping[int, int], numbers: Numbers
 ) -> Iterator[tuple[int, int, int]]:
+    behind = -2 - max((item.var for item in items), default=0) - max(numbers, default=0)
+
+    def place(var: int) -> int:
+        # Numbers of a dtype are alike.
+        return behind - 1 - numbers[var].num if var in numbers else made_at.get(var, -2 - var)
+
     kinds = [
         (item.op, item.dtypes, item.dtype) if isinstance(item, Step) else number
         for number, item in enumerate(items)
     ]
     operands = [
-        [made_at.get(var, -2 - var) for var in item.operands] if isinstance(item, Step) else []
+        [place(var) for var in item.operands] if isinstance(item, Step) else []
         for item in items
     ]
     return _repeats(kinds, operands)
 
 
 def _written(
-    items: Sequence[Item], made_at: Mapping[int, int], used: Collection[int], period: int, end: int
-) -> tuple[int, Rounds] | None:
+    items: Sequence[Item], made_at: Mapping[int, int], numbers: Numbers, used: Collection[int],
+    period: int, end: int,
+) -> tuple[int, Rounds] | None:  # fmt: skip
     """(first item, the rounds) of as many rounds as there can be before `end`."""
-    sources = _sources(items, made_at, period, end) if end >= LEAST * period else None
+    sources = _sources(items, made_at, numbers, period, end) if end >= LEAST * period else None
     if sources is None:
         return None
     wanted = {var for item in items[end:] for var in operands_of(item)} | set(used)
     left: dict[int, tuple[int, int]] = {}
     first = end
-    while first >= period and _is_round(items, made_at, sources, first - period, end):
+    while first >= period and _is_round(items, made_at, numbers, sources, first - period, end):
         back = (end - first) // period + 1
         steps = items[first - period : first]
         here = [(item.var, place) for place, item in enumerate(steps) if item.var in wanted]
@@ -237,14 +288,29 @@ def _written(
     if initial is None or count < LEAST:
         return None
     own = tuple([item for item in items[first : first + period] if isinstance(item, Step)])
-    return first, Rounds(own, sources, count, initial, left)
+    listed = _listed(items, sources, first, end)
+    return first, Rounds(own, sources, count, initial, left, listed)
+
+
+def _listed(
+    items: Sequence[Item], sources: tuple[tuple[Source, ...], ...], first: int, end: int
+) -> tuple[tuple[int, ...], ...]:
+    """The registers of each operand that is `Each`, round by round."""
+    return tuple([
+        tuple([items[start + position].operands[place]  # type: ignore[union-attr]
+               for start in range(first, end, len(sources))])
+        for position, row in enumerate(sources)
+        for place, source in enumerate(row)
+        if isinstance(source, Each)
+    ])  # fmt: skip
 
 
 def _sources(
-    items: Sequence[Item], made_at: Mapping[int, int], period: int, end: int
+    items: Sequence[Item], made_at: Mapping[int, int], numbers: Numbers, period: int, end: int
 ) -> tuple[tuple[Source, ...], ...] | None:
     """Where the operands of the round before `end` come from; None if it has no such form."""
     found: list[tuple[Source, ...]] = []
+    rows = 0
     start = end - period
     for item, before in zip(items[start:end], items[start - period : start], strict=True):
         if not isinstance(item, Step) or not isinstance(before, Step):
@@ -254,6 +320,9 @@ def _sources(
             at = made_at.get(var)
             if var == earlier:
                 row.append(Same(var))
+            elif var in numbers and numbers[var] == numbers.get(earlier):
+                row.append(Each(rows))
+                rows += 1
             elif at is None:
                 return None
             elif at >= start:
@@ -270,6 +339,7 @@ def _sources(
 def _is_round(
     items: Sequence[Item],
     made_at: Mapping[int, int],
+    numbers: Numbers,
     sources: tuple[tuple[Source, ...], ...],
     start: int,
     end: int,
@@ -283,9 +353,12 @@ def _is_round(
             return False
         if (item.op, item.dtypes, item.dtype) != (model.op, model.dtypes, model.dtype):
             return False
-        for var, source in zip(item.operands, row, strict=True):
+        for var, source, last in zip(item.operands, row, model.operands, strict=True):
             if isinstance(source, Same):
                 if var != source.var:
+                    return False
+            elif isinstance(source, Each):
+                if numbers.get(var) != numbers[last]:
                     return False
             elif isinstance(source, Own):
                 if made_at.get(var) != start + source.position:
@@ -331,10 +404,11 @@ def _initial(
     return initial
 
 
-def text_length(kernel: Kernel) -> int:
+def text_length(kernel: Kernel, traits: DeviceTraits) -> int:
     """Items of a kernel's loop as they are written: those of a loop of registers once."""
     items = kernel.body
-    loops = find(items, outer_uses(kernel, items)) if len(items) >= LEAST else []
+    uses, numbers = outer_uses(kernel, items), numbers_of(kernel, traits)
+    loops = find(items, uses, numbers) if len(items) >= LEAST else []
     return len(items) - sum([end - first - len(rounds.steps) for first, end, rounds in loops])
 
 
@@ -351,23 +425,34 @@ def most_steps(graph: Graph, traits: DeviceTraits) -> int:
     weights = _round_of(graph, with_numbers=True)
     if not weights or len(weights) > traits.max_steps // 2:
         return traits.max_steps
-    return max(int(EQUAL_WEIGHT / sum(weights)), 1) * len(weights)
+    rounds = max(int(EQUAL_WEIGHT / sum(weights)), 1)
+    is_listed = traits.schedule == "cpu" and all(
+        _may_be_listed(dtype)
+        for kind, dtype in zip(graph.kinds, graph.dtypes, strict=True)
+        if kind is Kind.CONSTANT
+    )
+    if is_listed and MOST_LISTED * sum(weights) >= 2 * LISTED_WEIGHT:
+        rounds = max(rounds, MOST_LISTED)
+    return rounds * len(weights)
 
 
 def _round_of(graph: Graph, *, with_numbers: bool) -> list[float]:
     """The operations of a round, in additions each, where most of the graph is rounds of a loop;
     `with_numbers`, also of one whose rounds have numbers of their own."""
-    is_step = [kind is Kind.MAP for kind in graph.kinds]
+    # Numbers stand where they are first used: between the operations.
+    nodes = [number for number, kind in enumerate(graph.kinds) if kind is not Kind.CONSTANT]
+    place = {number: position for position, number in enumerate(nodes)}
+    is_step = [graph.kinds[number] is Kind.MAP for number in nodes]
     kinds = [
         (graph.ops[number], graph.shapes[number]) if step else number
-        for number, step in enumerate(is_step)
+        for number, step in zip(nodes, is_step, strict=True)
     ]
-    operands: Sequence[Sequence[int]] = graph.inputs
-    if with_numbers:
-        constant = [kind is Kind.CONSTANT for kind in graph.kinds]
-        operands = [[-2 if constant[one] else one for one in row] for row in graph.inputs]
+    operands = [
+        [place.get(one, -2 if with_numbers else -3 - one) for one in graph.inputs[number]]
+        for number in nodes
+    ]
     for period, first, end in _repeats(kinds, operands):
         if end - first >= LOOP_SHARE * sum(is_step):
-            operations = [graph.ops[number] for number in range(end - period, end)]
+            operations = [graph.ops[number] for number in nodes[end - period : end]]
             return [op.weight for op in operations if op is not None]
     return []

@@ -268,7 +268,7 @@ def _write_loops(
     b.lead = body.first_aligned()
     if kernel.width > 1:
         b.single_body = _vector_copy(kernel, body, uniform, folds, 0)
-        if kernel.unroll == 2 and waits_long(kernel):
+        if kernel.unroll == 2 and waits_long(kernel, body.traits):
             b.vector_bodies.append(_paired_copies(kernel, body, uniform, folds))
         else:
             b.vector_bodies.append(b.single_body)

@@ -34,7 +34,7 @@ from clfuse.schedule.records import (
     Step,
     Store,
 )
-from clfuse.schedule.rounds import LEAST, Rounds, Stretch, find, outer_uses
+from clfuse.schedule.rounds import LEAST, Rounds, Stretch, find, numbers_of, outer_uses
 from clfuse.schedule.shape.map_ranges import lies_on_vectors
 from clfuse.target.traits import DeviceTraits
 
@@ -148,7 +148,8 @@ class Body(Addresses):
             return []
         key = tuple([item.var for item in items])
         if key not in self._stretches:
-            self._stretches[key] = find(items, outer_uses(self.kernel, items))
+            uses, numbers = outer_uses(self.kernel, items), numbers_of(self.kernel, self.traits)
+            self._stretches[key] = find(items, uses, numbers)
         return self._stretches[key]
 
     def loop(

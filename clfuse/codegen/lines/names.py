@@ -42,6 +42,9 @@ ROUNDS: Final = "rounds"
 CARRY: Final = "carry"
 """Registers that one round of such a loop leaves to the next."""
 
+TABLE: Final = "table"
+"""Arrays of the numbers that the rounds of such a loop read, one each."""
+
 FAMILIES: Final[dict[str, str]] = {
     LOOP: "registers in loops",
     UNIFORM: "registers before loops",
@@ -57,6 +60,7 @@ FAMILIES: Final[dict[str, str]] = {
     f"{CARRY}{UNIFORM}": "carried registers before loops",
     f"{CARRY}{EPILOGUE}": "carried registers of epilogues",
     f"{CARRY}u": "carried registers of the second vector",
+    TABLE: "numbers of the rounds of loops of registers",
     "a": "arguments: buffers",
     "k": "arguments: constants",
     "o": "arguments: offsets",

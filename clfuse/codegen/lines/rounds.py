@@ -6,19 +6,24 @@
         carryr1_1 = r1;                what the next round takes
     }
 
-Building takes the time of one round, and the text is the same for any number of rounds.
+Building takes the time of one round, and the text is the same for any number of rounds, unless they
+have numbers of their own.
+
+    const double tabler3_0[] = {k0, k2, k4, k5, k6};
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from clfuse.schedule.rounds import FURTHEST, Kept, Own, Rounds
+from clfuse.dtypes import register_type
+from clfuse.schedule.rounds import FURTHEST, Each, Kept, Own, Rounds
 
 from .expressions import Expressions, Register
-from .names import CARRY
+from .names import CARRY, TABLE
 
 __all__ = ["loop_lines", "renumbered"]
 
@@ -31,7 +36,7 @@ def loop_lines(
 ) -> list[str] | None:
     """The loop of up to two copies of the registers side by side; adds what it leaves to theirs.
 
-    None where masks have lanes of another size in each round.
+    None where masks have lanes of another size in each round, or numbers are vectors.
 
     Parameters
     ----------
@@ -41,9 +46,11 @@ def loop_lines(
     copies : sequence of (prefix of names, registers, whether all lanes are the same)
     """
     masks = _mask_lanes(rounds, writer, copies[0][1])
-    if masks is None:
+    tables = _tables(rounds, copies[0])
+    if masks is None or tables is None:
         return None
-    before: list[str] = []
+    before = [line for _, line in tables]
+    listed = [register for register, _ in tables]
     inside: list[list[str]] = []
     after: list[str] = []
     for prefix, registers, uniform in copies:
@@ -64,7 +71,7 @@ def loop_lines(
         made: dict[int, Register] = {}
         lines = []
         for position, step in enumerate(rounds.steps):
-            taken = _taken(rounds, position, registers, carried, made)
+            taken = _taken(rounds, position, registers, carried, made, listed)
             text, register = writer.step(step.op, taken, f"{prefix}{step.var}")
             if uniform:
                 register = Register(register.text, register.dtype, register.lane_nbytes, True)
@@ -83,12 +90,29 @@ def loop_lines(
     ]
 
 
+def _tables(rounds: Rounds, copy: _Copy) -> list[tuple[Register, str]] | None:
+    """For each operand with a number of its own in each round: the number as it is read, and the
+    line that says them all."""
+    prefix, registers, _ = copy
+    found = []
+    for row, numbers in enumerate(rounds.numbers):
+        one = registers[numbers[0]]
+        if not all(registers[var].uniform for var in numbers):
+            return None
+        name = f"{TABLE}{prefix}{rounds.steps[0].var}_{row}"
+        texts = ", ".join([registers[var].text for var in numbers])
+        line = f"const {register_type(one.dtype)} {name}[] = {{{texts}}};"
+        found.append((replace(one, text=f"{name}[turn]"), line))
+    return found
+
+
 def _taken(
     rounds: Rounds,
     position: int,
     registers: Mapping[int, Register],
     carried: Mapping[tuple[int, int], Register],
     made: Mapping[int, Register],
+    listed: Sequence[Register],
 ) -> list[Register]:
     """The registers of a step's operands."""
     taken = []
@@ -97,6 +121,8 @@ def _taken(
             taken.append(made[source.position])
         elif isinstance(source, Kept):
             taken.append(carried[source.position, source.back])
+        elif isinstance(source, Each):
+            taken.append(listed[source.row])
         else:
             taken.append(registers[source.var])
     return taken
@@ -117,7 +143,8 @@ def _mask_lanes(
         }
         made: dict[int, Register] = {}
         for position, step in enumerate(rounds.steps):
-            taken = _taken(rounds, position, registers, carried, made)
+            listed = [registers[numbers[0]] for numbers in rounds.numbers]
+            taken = _taken(rounds, position, registers, carried, made, listed)
             made[position] = writer.step(step.op, taken, "")[1]
         sizes = {position: register.lane_nbytes for position, register in made.items()}
         if sizes == assumed:
@@ -126,7 +153,7 @@ def _mask_lanes(
     return None
 
 
-_NUMBERED: Final = re.compile(rf"\b((?:{CARRY})?[ru])(\d+)")
+_NUMBERED: Final = re.compile(rf"\b((?:{CARRY}|{TABLE})?[ru])(\d+)")
 
 
 def renumbered(text: str) -> str:

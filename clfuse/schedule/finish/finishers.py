@@ -37,7 +37,7 @@ Finisher = Callable[[Kernel, DeviceTraits, ValueTable], list[Kernel]]
 
 def finish(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
     """The kernels that do on a device what `kernel` says, in order, with their geometry."""
-    return FINISHERS[kernel.kind](in_rounds(kernel), traits, values)
+    return FINISHERS[kernel.kind](in_rounds(kernel, traits), traits, values)
 
 
 def _finish_map(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from clfuse.schedule.cost import weight_of
 from clfuse.schedule.dataflow import operands_of
-from clfuse.schedule.records import Item, Kernel, Load, Prefix, Step
-from clfuse.schedule.rounds import LEAST, LEAST_WEIGHT, find, outer_uses
+from clfuse.schedule.records import Item, Kernel, Load, Prefix, Scalar, Step
+from clfuse.schedule.rounds import LEAST, LEAST_WEIGHT, Numbers, find, numbers_of, outer_uses
+from clfuse.target.traits import DeviceTraits
 
 __all__ = ["in_rounds"]
 
@@ -24,7 +25,7 @@ FOUND_SHARE = 0.5
 """The part of a body's operations that its loops must spare: then its order is left as it is."""
 
 
-def in_rounds(kernel: Kernel) -> Kernel:
+def in_rounds(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """`kernel` with its steps in the order of rounds, if there are more loops in that, and with
     what waits for no loop before it."""
     if kernel.tiling is not None or len(kernel.body) < LEAST:
@@ -33,27 +34,28 @@ def in_rounds(kernel: Kernel) -> Kernel:
     if weight < LEAST_WEIGHT or any(isinstance(item, Prefix) for item in kernel.body):
         return kernel
     body = kernel.body
-    spared = _spared(kernel, body)
-    if spared < FOUND_SHARE * weight:
-        ordered = _ordered(body)
-        if ordered and _spared(kernel, ordered) > spared:
-            body = ordered
-    body = _early(kernel, body)
+    numbers = numbers_of(kernel, traits)
+    spared = _spared(kernel, body, numbers)
+    for reordered in (_numbers_first, _ordered):
+        ordered = reordered(body) if spared < FOUND_SHARE * weight else []
+        if ordered and (more := _spared(kernel, ordered, numbers)) > spared:
+            body, spared = ordered, more
+    body = _early(kernel, body, numbers)
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _spared(kernel: Kernel, items: Sequence[Item]) -> float:
+def _spared(kernel: Kernel, items: Sequence[Item], numbers: Numbers) -> float:
     """What loops spare the compiler in these items, in additions."""
     return sum([
         (rounds.count - 1) * weight_of(rounds.steps)
-        for _, _, rounds in find(items, outer_uses(kernel, items))
+        for _, _, rounds in find(items, outer_uses(kernel, items), numbers)
     ])
 
 
-def _early(kernel: Kernel, items: list[Item]) -> list[Item]:
+def _early(kernel: Kernel, items: list[Item], numbers: Numbers) -> list[Item]:
     """The items with those before a loop that do not wait for it: compilers move nothing across
     one, and what these are made of would take registers all the while."""
-    for first, end, _ in reversed(find(items, outer_uses(kernel, items))):
+    for first, end, _ in reversed(find(items, outer_uses(kernel, items), numbers)):
         late = {item.var for item in items[first:end]}
         early: list[Item] = []
         behind: list[Item] = []
@@ -66,6 +68,12 @@ def _early(kernel: Kernel, items: list[Item]) -> list[Item]:
         if early:
             items = [*items[:first], *early, *items[first:end], *behind]
     return items
+
+
+def _numbers_first(items: Sequence[Item]) -> list[Item]:
+    """The items with the program's numbers before all others: they stand where they are first used,
+    between the rounds."""
+    return sorted(items, key=lambda item: not isinstance(item, Scalar))
 
 
 def _ordered(items: Sequence[Item]) -> list[Item]:

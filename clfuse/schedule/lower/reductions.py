@@ -122,7 +122,7 @@ def _lay(kernel: Kernel, traits: DeviceTraits, *, splits: bool) -> tuple[int, in
         units, pieces = lay_strips(kernel, traits, length, splits=splits)
         return units, length, pieces
     for phase in kernel.phases:
-        phase.unroll = _unroll(phase)
+        phase.unroll = _unroll(phase, traits)
     return rows, length, g.pieces_of(kernel, traits, rows, length) if splits else 1
 
 
@@ -147,14 +147,14 @@ def _streams(phase: Kernel, kernel: Kernel, traits: DeviceTraits) -> bool:
     return bool(stored) and are_aligned and g.should_stream(kernel, traits)
 
 
-def _unroll(phase: Kernel) -> int:
+def _unroll(phase: Kernel, traits: DeviceTraits) -> int:
     """Independent accumulators of each fold, to hide the latency of an addition."""
     steps = sum(isinstance(item, Step) for item in phase.body)
     if not phase.accumulators or len(phase.accumulators) > 4:
         return 1
     if steps <= 6:
         return 4
-    return 2 if steps <= 20 or waits_long(phase) else 1
+    return 2 if steps <= 20 or waits_long(phase, traits) else 1
 
 
 def _count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) -> None:

@@ -36,7 +36,7 @@ def pair_vectors(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     """Let `kernel` work on two vectors at a time where that hides how long its operations take."""
     if traits.schedule != "cpu" or not kernel.kind.elementwise or kernel.then or kernel.width == 1:
         return kernel
-    return replace(kernel, unroll=2) if has_pairs(kernel) and waits_long(kernel) else kernel
+    return replace(kernel, unroll=2) if has_pairs(kernel) and waits_long(kernel, traits) else kernel
 
 
 def has_pairs(kernel: Kernel) -> bool:
@@ -44,10 +44,10 @@ def has_pairs(kernel: Kernel) -> bool:
     return len(kernel.extents) == 1 or kernel.extents[kernel.vector] >= LEAST_ROW * kernel.width
 
 
-def waits_long(kernel: Kernel) -> bool:
+def waits_long(kernel: Kernel, traits: DeviceTraits) -> bool:
     """Whether the loop's operations wait for each other so long that a second vector should be
     computed meanwhile."""
-    return longest_chain(kernel.body) >= LEAST_CHAIN and text_length(kernel) <= MAX_STEPS
+    return longest_chain(kernel.body) >= LEAST_CHAIN and text_length(kernel, traits) <= MAX_STEPS
 
 
 def longest_chain(items: Sequence[Item]) -> float:

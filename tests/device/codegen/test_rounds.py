@@ -69,7 +69,24 @@ def in_place(m: Any, length: int) -> Any:
     return x
 
 
-@pytest.mark.parametrize("program", [logistic, leapfrog, escaping, halves, in_place])
+def with_times(m: Any, length: int) -> Any:
+    x, n = m.linspace(0, 1, length), m.arange(length)
+    for turn in range(70):
+        x = m.sqrt(x * x + turn / 8) - m.float64(turn)
+        n = (n * 3 + turn) % (turn + 7)
+    return x + n
+
+
+def with_floats(m: Any, length: int) -> Any:
+    x = m.linspace(0, 1, length).astype(m.float32)
+    for turn in range(70):
+        x = m.sqrt(abs(x * m.float32(1 / (turn + 1)) + m.float32(turn)))
+    return x
+
+
+@pytest.mark.parametrize(
+    "program", [logistic, leapfrog, escaping, halves, in_place, with_times, with_floats]
+)
 def test_loops_have_the_same_values_at_any_length(xp: ModuleType, program: Any) -> None:
     batch = Batch(xp)
     with np.errstate(all="ignore"):
@@ -110,3 +127,18 @@ def test_loops_with_numbers_of_their_own_have_their_values(xp: ModuleType) -> No
     batch = Batch(xp)
     batch.same("forced", forced)
     batch.check()
+
+
+def test_draws_in_a_loop_are_those_of_single_draws(xp: ModuleType) -> None:
+    """Each round has a place of its own in the stream."""
+
+    def walked(rng: Any, *, together: bool) -> Any:
+        x = xp.full(20_000, 100.0)
+        for _ in range(24):
+            x = x * xp.exp(0.001 + 0.02 * rng.standard_normal(20_000))
+            if not together:
+                xp.evaluate(x)
+        return xp.asnumpy(x)
+
+    once = walked(xp.random.default_rng(5), together=True)
+    np.testing.assert_array_equal(once, walked(xp.random.default_rng(5), together=False))

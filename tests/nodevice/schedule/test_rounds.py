@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,8 +15,9 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.schedule import rounds
 from clfuse.schedule.records import Kernel, Step
-from clfuse.schedule.rounds import Kept, Own, Same
+from clfuse.schedule.rounds import Each, Kept, Own, Same
 from clfuse.schedule.rounds import find as find_rounds
+from clfuse.target.traits import DeviceTraits
 from tests.support.recording import BOOL, FLOAT64, TRAITS, array, call, kernels, number, planned
 
 N = 1000
@@ -39,9 +43,13 @@ def only_kernel(*nodes: Node) -> Kernel:
     return kernel
 
 
+def stretches(kernel: Kernel, traits: DeviceTraits = TRAITS) -> list[rounds.Stretch]:
+    uses, numbers = rounds.outer_uses(kernel, kernel.body), rounds.numbers_of(kernel, traits)
+    return find_rounds(kernel.body, uses, numbers)
+
+
 def loops(kernel: Kernel) -> list[rounds.Rounds]:
-    found = find_rounds(kernel.body, rounds.outer_uses(kernel, kernel.body))
-    return [one for _, _, one in found]
+    return [one for _, _, one in stretches(kernel)]
 
 
 def text(*nodes: Node) -> str:
@@ -104,7 +112,7 @@ def test_what_is_stored_is_left_by_a_loop_or_stands_outside() -> None:
         values.append(x)
     for kernel in kernels(planned(*values)):
         stored = {store.var for store in kernel.stores}
-        for first, end, loop in find_rounds(kernel.body, rounds.outer_uses(kernel, kernel.body)):
+        for first, end, loop in stretches(kernel):
             inside = {item.var for item in kernel.body[first:end]}
             assert stored & inside <= set(loop.left)
 
@@ -117,11 +125,30 @@ def test_rounds_that_read_other_arrays_are_no_loop() -> None:
         assert loops(kernel) == []
 
 
-def test_rounds_with_numbers_of_their_own_are_no_loop() -> None:
+def with_numbers(count: int, function: str = "exp") -> Node:
     x = array(N)
-    for turn in range(60):
-        x = call("exp", call("multiply", x, number(turn / 8)))
-    assert loops(only_kernel(x)) == []
+    for turn in range(count):
+        x = call(function, call("multiply", x, number(turn / 8)))
+    return x
+
+
+def test_rounds_may_have_numbers_of_their_own() -> None:
+    kernel = only_kernel(with_numbers(60))
+    (loop,) = loops(kernel)
+    assert loop.count == 60
+    assert loop.sources[0] == (Kept(1, 1), Each(0))
+    (numbers,) = loop.numbers
+    assert len(set(numbers)) == 60
+    source = text(with_numbers(60))
+    assert source.count("turn++") == 2  # vectors, and the rest
+    assert re.search(r"\btabler\d+_0\[turn\]", source)
+    assert source.count("exp(") == 2
+
+
+def test_tables_of_numbers_are_for_cpus_and_heavy_rounds() -> None:
+    kernel = only_kernel(with_numbers(60))
+    assert stretches(kernel, replace(TRAITS, schedule="gpu")) == []
+    assert loops(only_kernel(with_numbers(60, "negative"))) == []
 
 
 def test_few_short_rounds_are_left_to_the_compiler() -> None:
@@ -156,7 +183,7 @@ def test_kernels_may_have_more_operations_where_they_are_rounds() -> None:
     for _ in range(3 * TRAITS.max_steps):
         x = call("sin", x)
     kernel = only_kernel(x)
-    assert rounds.text_length(kernel) < 10
+    assert rounds.text_length(kernel, TRAITS) < 10
     assert kernel.unroll == 2  # the text is short, and each step waits for the one before
 
 
@@ -180,9 +207,10 @@ def test_rounds_with_own_numbers_are_kernels_of_one_text(count: int) -> None:
     schedule = planned(x)
     shared = Repeats(TRAITS, storage_roots(schedule))
     texts = [shared.render(kernel).source for kernel in kernels(schedule)]
-    assert len(texts) > 4
+    assert len(texts) == 4
     assert len(set(texts[1:-1])) == 1
-    assert max(rounds.text_length(kernel) for kernel in kernels(schedule)) < TRAITS.max_steps
+    lengths = [rounds.text_length(kernel, TRAITS) for kernel in kernels(schedule)]
+    assert max(lengths) < TRAITS.max_steps
 
 
 def test_what_waits_for_no_loop_stands_before_it() -> None:
@@ -191,7 +219,7 @@ def test_what_waits_for_no_loop_stands_before_it() -> None:
     for _ in range(40):
         x = call("sin", x)
     kernel = only_kernel(x, call("subtract", other, y), call("add", x, other))
-    ((first, end, _),) = find_rounds(kernel.body, rounds.outer_uses(kernel, kernel.body))
+    ((first, end, _),) = stretches(kernel)
     before = [item.op.name for item in kernel.body[:first] if isinstance(item, Step)]
     behind = [item.op.name for item in kernel.body[end:] if isinstance(item, Step)]
     assert sorted(before) == ["multiply", "subtract"]
