@@ -45,7 +45,7 @@ memory."""
 MAX_PIECES = 512
 
 LAUNCH_SLOTS = 1_000_000
-"""The launch that adds the pieces, in products of a multiprocessor: 5 us of 128 lanes at 1.7 GHz."""
+"""The launch that adds the pieces, in products of a multiprocessor: 5 us of 128 a cycle."""
 
 BYTE_SLOTS = 10
 """A byte of partial results, in products: a multiprocessor moves 13 bytes in the time of 128 of
