@@ -291,8 +291,8 @@ def _loaded_and_folded(
     lines.append(f"q{number} = {names[0]};")
     if fold.is_argument:
         lines.append(f"z{number} = {places[0]};")
-    for name, place in zip(names[1:], places[1:], strict=True):
-        lines += fold.fold(single, f"q{number}", f"z{number}", name, place)
+    for name, where in zip(names[1:], places[1:], strict=True):
+        lines += fold.fold(single, f"q{number}", f"z{number}", name, where)
     return ["{", *lines, "}"]
 
 
