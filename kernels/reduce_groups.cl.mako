@@ -90,7 +90,7 @@ ${element(p)}\
 % endfor
         }
 % endfor
-% if k.deep > 1:
+% if k.waits:
         barrier(CLK_LOCAL_MEM_FENCE);
 % endif
     }

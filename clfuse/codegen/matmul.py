@@ -17,7 +17,7 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule.kinds import MAP
 from clfuse.schedule.records import Access, Kernel, LibraryCall, Load, Operand, Store
 from clfuse.schedule.shape.geometry import index_limit
-from clfuse.schedule.shape.product_tiles import count_of, tile_of_product
+from clfuse.target.products import count_of, tile_of_product
 from clfuse.target.traits import DeviceTraits
 
 from . import templates

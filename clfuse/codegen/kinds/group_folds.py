@@ -37,6 +37,9 @@ __all__ = ["FOLDED_AT_ONCE", "fill"]
 FOLDED_AT_ONCE: Final = 16
 """Partial results that one work-item folds one after the other."""
 
+MOST_WAITED_FOR: Final = 2
+"""Trees from which on a group need not wait between one unit and the next."""
+
 CHOOSING: Final = frozenset(["minimum", "maximum", "fmin", "fmax"])
 """Folds whose result is one of the values."""
 
@@ -71,6 +74,8 @@ def fill(kernel: Kernel, phases: Iterable[Phase], body: Body, k: Any) -> str:
         part, registers = _phase(phase, phase_body, folds, last, k)
         carried.update(registers)
         k.phases.append(part)
+    # Each tree has local memory of its own. Between two stores to it lie the barriers of another.
+    k.waits = k.deep > 1 and sum(BARRIER in phase.tree for phase in k.phases) < MOST_WAITED_FOR
     return "reduce_groups.cl.mako"
 
 

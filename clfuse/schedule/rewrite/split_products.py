@@ -14,7 +14,7 @@ import numpy as np
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, loop, reduction
 from clfuse.schedule.graph import Graph
-from clfuse.schedule.shape.product_tiles import pieces_of_inner
+from clfuse.target.products import pieces_of_inner
 from clfuse.target.traits import DeviceTraits
 
 from .rebuilding import Rebuilding

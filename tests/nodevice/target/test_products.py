@@ -12,7 +12,7 @@ from clfuse.codegen.matmul import render_matmul
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.schedule.records import Kernel, LibraryCall
-from clfuse.schedule.shape.product_tiles import count_of, pieces_of_inner, tile_of_product
+from clfuse.target.products import count_of, pieces_of_inner, tile_of_product
 from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.support.recording import array, planned
 
