@@ -66,7 +66,7 @@ __kernel void ${k.name}(${k.signature})
         #pragma unroll
         for (int nth = 0; nth < ${k.held}; nth++) {
             const ${k.index} t = item + nth * ${k.deep};
-            if (t < length) {
+            if (${k.is_inside}) {
 % else:
         for (${k.index} t = item; t < length; t += ${k.deep}) {
 % endif

@@ -11,6 +11,7 @@ round about as much as the last.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, Final
@@ -67,6 +68,10 @@ def fill(kernel: Kernel, phases: Iterable[Phase], body: Body, k: Any) -> str:
     k.phases = []
     k.held_arrays = []
     k.held = kernel.held if any(part.lent for part in kernel.passes) else 0
+    k.is_inside = "t < length"
+    if k.held and kernel.chunk < 0 and (k.held - 1) * k.deep <= math.prod(kernel.extents[kept:]):
+        # All but the last element of a work-item are: no branches between them.
+        k.is_inside = f"exists && (nth < {k.held - 1} || t < length)"
     carried: dict[int, Register] = {}
     for phase, phase_body, folds, last in phases:
         phase_body.carried.update(carried)
