@@ -166,11 +166,10 @@ def test_short_sums_of_negative_zeros_have_numpys_signs(xp: ModuleType) -> None:
                 assert got.tobytes() == want.tobytes(), (dtype, count, name)
 
 
-@pytest.mark.parametrize("length", [257, 512, 513, 961, 1000, 1024])
-@pytest.mark.parametrize("rows", [9, 9001], ids=["few", "many"])
+@pytest.mark.parametrize(("rows", "length"), [
+    (9, 257), (9, 512), (9, 513), (9, 961), (9, 1000), (9, 1024), (9001, 513), (9001, 961),
+])  # fmt: skip
 def test_rows_whose_last_elements_are_few_or_all(xp: ModuleType, rows: int, length: int) -> None:
-    if rows > 9 and length not in (513, 961):
-        pytest.skip("as with few")
     a = np.random.default_rng(length).standard_normal((rows, length), "f4")
     agree(xp, softmax, a, 1)
 
