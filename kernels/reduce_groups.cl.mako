@@ -66,7 +66,7 @@ __kernel void ${k.name}(${k.signature})
         #pragma unroll
         for (int nth = 0; nth < ${k.held}; nth++) {
             const ${k.index} t = item + nth * ${k.deep};
-            if (t < length) {
+            if (${k.is_inside}) {
 % else:
         for (${k.index} t = item; t < length; t += ${k.deep}) {
 % endif
@@ -90,7 +90,7 @@ ${element(p)}\
 % endfor
         }
 % endfor
-% if k.deep > 1:
+% if k.waits:
         barrier(CLK_LOCAL_MEM_FENCE);
 % endif
     }

@@ -18,9 +18,8 @@ from .library_forms import Matrix, Product, Transform
 from .records import LibraryCall, Operand
 
 LEAST_SIDE: Final = 128
-"""Rows, columns and inner extent from which on CLBlast multiplies: it reads each element of large
-matrices once for 128 results and more, where our kernel's groups have 64 x 64. Smaller products
-want the map behind them in the same launch. Not measured on a GPU."""
+"""Rows, columns and inner extent from which on CLBlast multiplies: it is tuned for the device.
+Smaller products want the map behind them in the same launch. Not measured on a GPU."""
 
 
 def is_renderable(call: LibraryCall) -> bool:

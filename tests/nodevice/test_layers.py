@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 ORDER = """
     frozen openblas errors target.simulated_devices config _core counters events numpy_releases
     dtypes user_frames advice tracebacks progress
-    ops target.costs target.traits target.fourier target.scatters target.verified
+    ops target.costs target.traits target.fourier target.products target.scatters target.verified
     ir
     schedule.kinds schedule.fourier_tables schedule.library_forms schedule.records
     schedule.dataflow schedule.graph schedule.rounds schedule.cost

@@ -11,6 +11,7 @@ round about as much as the last.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, Final
@@ -37,6 +38,12 @@ __all__ = ["FOLDED_AT_ONCE", "fill"]
 FOLDED_AT_ONCE: Final = 16
 """Partial results that one work-item folds one after the other."""
 
+MOST_WAITED_FOR: Final = 2
+"""Trees from which on a group need not wait between one unit and the next."""
+
+CHOOSING: Final = frozenset(["minimum", "maximum", "fmin", "fmax"])
+"""Folds whose result is one of the values."""
+
 BARRIER: Final = "barrier(CLK_LOCAL_MEM_FENCE);"
 
 Phase = tuple[Kernel, Body, list[Fold], bool]
@@ -61,6 +68,10 @@ def fill(kernel: Kernel, phases: Iterable[Phase], body: Body, k: Any) -> str:
     k.phases = []
     k.held_arrays = []
     k.held = kernel.held if any(part.lent for part in kernel.passes) else 0
+    k.is_inside = "t < length"
+    if k.held and kernel.chunk < 0 and (k.held - 1) * k.deep <= math.prod(kernel.extents[kept:]):
+        # All but the last element of a work-item are: no branches between them.
+        k.is_inside = f"exists && (nth < {k.held - 1} || t < length)"
     carried: dict[int, Register] = {}
     for phase, phase_body, folds, last in phases:
         phase_body.carried.update(carried)
@@ -68,6 +79,8 @@ def fill(kernel: Kernel, phases: Iterable[Phase], body: Body, k: Any) -> str:
         part, registers = _phase(phase, phase_body, folds, last, k)
         carried.update(registers)
         k.phases.append(part)
+    # Each tree has local memory of its own. Between two stores to it lie the barriers of another.
+    k.waits = k.deep > 1 and sum(BARRIER in phase.tree for phase in k.phases) < MOST_WAITED_FOR
     return "reduce_groups.cl.mako"
 
 
@@ -235,27 +248,62 @@ def _joined(
     count: int,
     place: Callable[[str], str],
 ) -> list[str]:
-    """What lies at places 0 to `count` of local memory, folded."""
+    """What lies at places 0 to `count` of local memory, folded.
+
+    All of it is loaded before anything is decided by it: ``a != a || a >= s0[1]`` would be a branch
+    and a load, one after the other.
+    """
     lines, following = [], []
     for fold in folds:
         number = fold.number
-        here, position = f"s{number}[{place('other')}]", f"y{number}[{place('other')}]"
+        values = [f"s{number}[{place(str(other))}]" for other in range(count)]
         if _compensates(kernel, fold):
-            lines.append(f"tq{number} = s{number}[{place('0')}];")
+            here = f"s{number}[{place('other')}]"
+            lines.append(f"tq{number} = {values[0]};")
             lines.append(f"eq{number} = w{number}[{place('0')}];")
             following += fold.add_to_total(single, here, f"q{number}")
             following.append(f"eq{number} += w{number}[{place('other')}];")
         elif fold.compensates:
-            values = [f"s{number}[{place(str(other))}]" for other in range(count)]
             lines.append(f"q{number} = {_in_pairs(fold, single, values)};")
         else:
-            lines.append(f"q{number} = s{number}[{place('0')}];")
-            if fold.is_argument:
-                lines.append(f"z{number} = y{number}[{place('0')}];")
-            following += fold.fold(single, f"q{number}", f"z{number}", here, position)
+            lines += _loaded_and_folded(fold, single, values, [
+                f"y{number}[{place(str(other))}]" for other in range(count)
+            ])  # fmt: skip
     if following:
         lines += [f"for (int other = 1; other < {count}; other++) {{", *following, "}"]
     return lines
+
+
+def _loaded_and_folded(
+    fold: Fold, single: Expressions, values: list[str], positions: list[str]
+) -> list[str]:
+    """Values in local memory, folded in registers: neighbours first where the one in front wins if
+    both are as good, so that this is the same as one after the other in fewer steps."""
+    number, kind = fold.number, fold.type_at(single)
+    names = [f"c{number}_{place}" for place in range(len(values))]
+    lines = [f"const {kind} {name} = {value};" for name, value in zip(names, values, strict=True)]
+    is_plain = type(fold) is Fold and fold.dtype.kind != "c"
+    if is_plain and fold.accumulator.name in CHOOSING:
+        while len(names) > 1:
+            last = []
+            for place in range(0, len(names) - 1, 2):
+                name = f"{names[place]}_{len(names)}"
+                one = fold.combined(single, names[place], names[place + 1])
+                lines.append(f"const {kind} {name} = {one};")
+                last.append(name)
+            names = last + names[len(names) - len(names) % 2 :]
+        return ["{", *lines, f"q{number} = {names[0]};", "}"]
+    places = ["0"] * len(values)
+    if fold.is_argument:
+        places = [f"d{number}_{place}" for place in range(len(values))]
+        lines += [f"const long {name} = {text};"
+                  for name, text in zip(places, positions, strict=True)]
+    lines.append(f"q{number} = {names[0]};")
+    if fold.is_argument:
+        lines.append(f"z{number} = {places[0]};")
+    for name, where in zip(names[1:], places[1:], strict=True):
+        lines += fold.fold(single, f"q{number}", f"z{number}", name, where)
+    return ["{", *lines, "}"]
 
 
 def _in_pairs(fold: Fold, single: Expressions, values: list[str]) -> str:

@@ -41,6 +41,14 @@ of the phases' bodies are written out."""
 USUALLY_HELD: Final = 16
 """So many it has of a column, where work-items enough share it."""
 
+HALVED_NBYTES: Final = 4
+"""Bytes of an element up to which twice as many fit in the registers of a work-item: softmax of
+(64000, 1000) float32 has 64 registers then (ptxas for sm_90), and 46 instructions an element where
+it had 60."""
+
+WARP: Final = 32
+"""Work-items that run together."""
+
 COLUMN_LANES: Final = 32
 """Columns side by side where there is a choice: the lanes of a warp."""
 
@@ -66,10 +74,10 @@ def lay_groups(kernel: Kernel, traits: DeviceTraits, *, splits: bool) -> tuple[i
     rows, length = math.prod(kernel.extents[:kept]), math.prod(kernel.extents[kept:])
     kernel.width = 1
     kernel.work_group = group_that_fits(kernel, traits)
-    if runs_along_rows(kernel):
-        kernel.fold_items = _items_of_row(kernel, rows, length)
-        return rows, length, pieces_of(kernel, traits, rows, length) if splits else 1
     enough = max(1, traits.work_items // ENOUGH_PART)
+    if runs_along_rows(kernel):
+        kernel.fold_items = _items_of_row(kernel, rows, length, enough)
+        return rows, length, pieces_of(kernel, traits, rows, length) if splits else 1
     kernel.fold_items = _items_of_column(kernel, -(-enough // max(rows, 1)), length, splits)
     if not splits:
         return rows, length, 1
@@ -109,11 +117,20 @@ def is_sum(accumulator: Accumulator) -> bool:
     return accumulator.name == "add" and accumulator.dtype.kind in "fc"
 
 
-def _items_of_row(kernel: Kernel, rows: int, length: int) -> int:
-    """Work-items of a row: as many as leave each some elements, a sector's lanes at least."""
+def _items_of_row(kernel: Kernel, rows: int, length: int, enough: int) -> int:
+    """Work-items of a row: as many as leave each some elements, a sector's lanes at least.
+
+    Of row programs half as many, where these are `enough` for the device: what a row's items tell
+    each other costs less, and more of their loads wait together.
+    """
     lanes = max(1, SECTOR_NBYTES // max(element_nbytes(kernel), 1))
     wanted = max(-(-length // ITEM_ELEMENTS), min(lanes, length), 1)
-    return min(_power_from(wanted), kernel.work_group)
+    items = min(_power_from(wanted), kernel.work_group)
+    if len(kernel.passes) > 1 and element_nbytes(kernel) <= HALVED_NBYTES:
+        fewer = _power_from(-(-length // (2 * ITEM_ELEMENTS)))
+        if WARP <= fewer < items and rows * fewer >= enough:
+            return fewer
+    return items
 
 
 def _items_of_column(kernel: Kernel, wanted: int, length: int, splits: bool) -> int:

@@ -147,3 +147,26 @@ def test_small_whole_powers_are_products(
         beyond = ~inside
         apart = ulps_apart(got[beyond], np.power(bases, np.dtype(dtype).type(exponent))[beyond])
         assert (apart <= ULP).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_halves_and_negative_powers_are_products_too(
+    nvidias: None, dtype: str, setting: Callable[..., None]
+) -> None:
+    setting(schedule="gpu")
+    parts = np.random.default_rng(4).uniform(0, 9, 300).astype(dtype)
+    bases = np.concatenate([np.arange(-20, 21).astype(dtype), parts, hostile(dtype)])
+    for exponent in (-1.5, -0.5, 0.5, 1.5, 2.5, -1, -2, -3, 7.5, -7.5, 15.5, -15.5):
+        with np.errstate(all="ignore"):
+            exact = np.power(bases.astype(np.longdouble), exponent)
+            # As an array: of one exponent .5 NumPy takes roots, of which that of -inf is NaN.
+            expected = np.power(bases, np.full_like(bases, exponent))
+        got = cf.power(cf.array(bases), np.dtype(dtype).type(exponent)).get()
+        with np.errstate(all="ignore"):
+            size = np.abs(exact)
+            inside = (size < np.finfo(dtype).max / 2) & (size > max(
+                2.0**-100, float(np.finfo(dtype).tiny)))
+        apart = ulps_apart(got[inside], exact[inside])
+        assert (apart <= 2.5).all(), (exponent, bases[inside][apart > 2.5], apart.max())
+        wrong = (ulps_apart(got, expected) > ULP) & ~(np.isnan(got) & np.isnan(expected))
+        assert not wrong.any(), (exponent, bases[wrong], got[wrong], expected[wrong])

@@ -164,3 +164,21 @@ def test_short_sums_of_negative_zeros_have_numpys_signs(xp: ModuleType) -> None:
                 want = getattr(np, name)(a).sum(1)
                 got = host(getattr(xp, name)(xp.asarray(a)).sum(1))
                 assert got.tobytes() == want.tobytes(), (dtype, count, name)
+
+
+@pytest.mark.parametrize(("rows", "length"), [
+    (9, 257), (9, 512), (9, 513), (9, 961), (9, 1000), (9, 1024), (9001, 513), (9001, 961),
+])  # fmt: skip
+def test_rows_whose_last_elements_are_few_or_all(xp: ModuleType, rows: int, length: int) -> None:
+    a = np.random.default_rng(length).standard_normal((rows, length), "f4")
+    agree(xp, softmax, a, 1)
+
+
+def test_rows_left_over_are_written_once(xp: ModuleType) -> None:
+    a = np.random.default_rng(6).standard_normal((4227, 300), "f4")  # two rows a group, or more
+    x = xp.array(a)
+    x -= x.max(1, keepdims=True)
+    x *= x.sum(1, keepdims=True)
+    a -= a.max(1, keepdims=True)
+    a *= a.sum(1, keepdims=True, dtype="f8").astype("f4")
+    np.testing.assert_allclose(host(x), a, rtol=1e-4)

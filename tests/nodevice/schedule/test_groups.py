@@ -219,3 +219,35 @@ def test_sums_of_many_elements_keep_their_errors(
     longer = tuple([extent * 2 if place == axis else extent for place, extent in enumerate(shape)])
     (kernel,) = kernels(planned(sums(axis, *longer), traits=H100))
     assert kernel.compensated
+
+
+def test_rows_enough_have_half_as_many_work_items_each() -> None:
+    for rows, items in ((64_000, 64), (1000, 128)):
+        (kernel,) = kernels(planned(rows32(rows, 1000), traits=H100))
+        assert (kernel.fold_items, kernel.held) == (items, 1024 // items)
+    (double,) = kernels(planned(softmax(array(64_000, 1000)), traits=H100))
+    assert double.fold_items == 128
+
+
+def test_elements_in_registers_are_asked_for_but_the_last() -> None:
+    (kernel,) = kernels(planned(rows32(64_000, 1000), traits=H100))
+    source = render(kernel, H100, lambda value: value).source
+    assert source.count("if (exists && (nth < 15 || t < length))") == 3
+    assert "if (t < length)" not in source
+
+
+def test_what_a_group_has_found_is_loaded_before_it_is_compared() -> None:
+    (kernel,) = kernels(planned(rows32(64_000, 1000), traits=H100))
+    lines = render(kernel, H100, lambda value: value).source.splitlines()
+    compared = [line for line in lines if "!=" in line and "s0[" in line]
+    assert compared == []
+
+
+def test_groups_of_two_trees_wait_four_times_a_unit() -> None:
+    (kernel,) = kernels(planned(rows32(64_000, 1000), traits=H100))
+    assert render(kernel, H100, lambda value: value).source.count("barrier(") == 4
+    one = kernels(planned(sums(1, 64_000, 1000), traits=H100))[0]
+    source = render(one, H100, lambda value: value).source
+    assert source.rstrip().removesuffix("}").rstrip().removesuffix("}").rstrip().endswith(
+        "barrier(CLK_LOCAL_MEM_FENCE);"
+    )
