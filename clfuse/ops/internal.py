@@ -12,6 +12,11 @@ from .row import Ufunc
 FLOAT: Final = ("lanes.cl", "float.cl")
 ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
 ROUNDING: Final = {"float": "DEFINE_VECTOR_ROUNDING({T})"}
+SCALED: Final = {
+    "float32": "DEFINE_SCALED(float, int, uint, 32, 10, 23, 127)",
+    "float64": "DEFINE_SCALED(double, long, ulong, 64, 13, 52, 1023)",
+}
+SCALED_PAIR: Final = {"complex64": SCALED["float32"], "complex128": SCALED["float64"]}
 PHILOX: Final = ("philox.cl",)
 NORMAL: Final = ("lanes.cl", "normal.cl")
 
@@ -87,6 +92,17 @@ ROWS: Final = (
     Ufunc("shuffled_place", 4, {"uint32": "shuffled_place_{U}({0}, {1}, {2}, {3})"},
           define={"uint32": "DEFINE_SHUFFLED_PLACE({I}, {U})"}, libraries=("permutation.cl",),
           weight=800, output="same"),
+    # A number as digits and exponent, which a complex number holds; `schedule.rewrite.scaled_scans`
+    # makes products of them.
+    Ufunc("to_scaled", 1, dict.fromkeys(SCALED, "to_scaled_{S}({0})"), define=SCALED, libraries=("scaled.cl",),
+          weight=4, output="complex"),
+    Ufunc("multiply_scaled", 2, dict.fromkeys(SCALED_PAIR, "scaled_product_{R}({0}, {1})"),
+          define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="same"),
+    Ufunc("from_scaled", 1, {
+        "complex64": "from_scaled_{R}({0}, 127, 23)", "complex128": "from_scaled_{R}({0}, 1023, 52)",
+    }, define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="real"),
+    Ufunc("from_scaled_halves", 1, {"complex64": "from_scaled_{R}({0}, 15, 10)"},
+          define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="real"),
     # The upper 64 bits of a product of 128.
     Ufunc("multiply_high", 2, {"uint64": "mul_hi({0}, {1})"}, weight=4, output="same"),
 )
