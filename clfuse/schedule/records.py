@@ -189,11 +189,11 @@ class Scatter:
 
     `position` is the register that is added to the number of the element that the store's access
     names. ``tally`` counts the positions from 0 up to `bins` of each piece, or adds up the register
-    that is stored where it `weighs`. ``scatter`` combines with what lies there as `how` says: a
-    ufunc's name, ``"set"``, or ``"exchange"`` by an atomic operation, where all get there. Its
-    result is value `old`, changed. With a `table` it stores only where element
-    ``position + base`` of that value is the register `turn`. Where it is `ordered`, positions rise:
-    the first work-item of equal ones combines all of their elements, in their order.
+    that is stored. ``scatter`` combines with what lies there as `how` says: a ufunc's name,
+    ``"set"``, or a step of `lower.scatters`. Its result is value `old`, changed. With a `table` it
+    stores only where element ``position + base`` of that value is the register `turn`. Where it is
+    `ordered`, positions rise: the first work-item of equal ones combines all of their elements, in
+    their order. Of a table `cleared` words are zero before; `tested` ones say whether places repeat.
     """
 
     position: int
@@ -204,6 +204,8 @@ class Scatter:
     base: int = 0
     turn: int = -1
     ordered: bool = False
+    cleared: int = 0
+    tested: int = 0
 
 
 @dataclass(slots=True)

@@ -94,11 +94,33 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
     k.place = f"{pointer} + ({body.place(store.access)} + {position})"
     k.memory = memory_type(store.dtype)
     k.test = ""
+    k.declared, k.settled = [], []
+    k.backwards = scatter.how == "last"
     if scatter.table is not None:
         table = arguments.buffer(scatter.table, np.dtype(np.int32))
         base = arguments.integer("base", scatter.base)
         k.test = f"{table}[{base} + {position}] == {registers[scatter.turn].text}"
-    k.store = _combination(body, scatter, registers[store.var], store.dtype)
+        if scatter.tested:
+            k.declared = [f"const int distinct = {table}[0] == 0;"]
+            k.test = f"distinct || {k.test}"
+    elif scatter.how == "mark":
+        # A bit of its own for each place behind the word that says whether one was set before.
+        bit = f"({body.place(store.access)} + {position})"
+        k.place = f"{pointer} + 1 + ({bit} >> 5)"
+        k.bit = f"1u << ({bit} & 31)"
+        k.declared = ["int repeats = 0;"]
+        k.settled = ["if (repeats)", f"    *(volatile __global int *){pointer} = 1;"]
+    elif scatter.tested:
+        k.declared = [f"if ({pointer}[0] == 0)", "    return;  // all places are distinct"]
+    if scatter.how == "mark":
+        k.store = [
+            f"const uint bit = {k.bit};",
+            "volatile __global uint *word = (volatile __global uint *)place;",
+            "if ((*word & bit) || (atomic_or(word, bit) & bit))",
+            "    repeats = 1;",
+        ]
+    else:
+        k.store = _combination(body, scatter, registers[store.var], store.dtype)
     k.groups = body.group_lines
     return "scatter.cl.mako"
 
@@ -111,6 +133,13 @@ def _combination(
     text = body.memory_text(writer, register, dtype)
     if how == "set":
         return [f"*place = {text};"]
+    if how == "last":
+        # The last ones come first: most of the others see that.
+        return [
+            f"const int turn = {text};",
+            "if (*(volatile __global int *)place < turn)",
+            "    atomic_max((volatile __global int *)place, turn);",
+        ]
     size = dtype.itemsize
     whole = dtype.kind in "iu"
     if whole and size == 4 and how in _NATIVE:

@@ -4,9 +4,11 @@
     tally    1 1 2   | 1 0 3             makes the result
 
     old      a b c d   places 3 1 3      "set" where places may repeat: the last one stays
-    table    . . . .                     only places that are named are ever touched
-    exchange . 1 . 0                     any of those that come here
-    maximum  . 1 . 2                     the last of them
+    mark     0 1 0 1                     a bit for each place, and whether one is set twice: if not,
+                                         the next kernels return at once, and all elements are stored
+    table    . . . .                     a number for each place
+    exchange . 2 . 1                     any of those that come here, where clearing costs more
+    maximum  . 2 . 3                     the last of them
     set      a y c z   values x y z      stored by those whose number is there
 
     places   0 1 1 1 4 4                 in order, by a sort before
@@ -24,7 +26,7 @@ from typing import Final
 import numpy as np
 
 from clfuse.ir.layout import contiguous_strides
-from clfuse.schedule.kinds import SCATTER, TALLY
+from clfuse.schedule.kinds import MAP, SCATTER, TALLY
 from clfuse.schedule.partition.placement import Placement
 from clfuse.schedule.records import Access, Index, Kernel, Scatter, Store
 from clfuse.schedule.shape import geometry as g
@@ -32,6 +34,17 @@ from clfuse.target.scatters import COUNTING_GROUP, WEIGHING_GROUP
 from clfuse.target.traits import DeviceTraits
 
 from .emission import Emitter, Registers, ValueTable, identity
+
+MARKED_SHARE: Final = 64
+"""Elements of an array for each that is written, up to which places are marked by bits: clearing
+these is a share of the writes then."""
+
+CLEARED_SHARE: Final = 8
+"""Elements of an array for each that is written, up to which the whole table is cleared: as many
+words in a row cost no more than one at a random place."""
+
+_BITS: Final = 32
+"""Of a word of marks."""
 
 _INT32: Final = np.dtype(np.int32)
 _INT64: Final = np.dtype(np.int64)
@@ -70,19 +83,31 @@ def _scatter(placement: Placement, values: ValueTable, node: int) -> list[Kernel
     how, shape, offset, strides, base, plain = graph.params[node]
     level = placement.level[node]
     named = graph.shapes[position] or (1,)
-    kernels = []
-    table = None
+    kernels: list[Kernel] = []
+    table, tested = None, 0
     if how == "set" and not plain:
-        reason = "which of the elements at one place is the last"
+        size, count = graph.sizes[old], math.prod(named)
+        # Of more elements than places some go to one place.
+        tested = 1 + -(-size // _BITS) if count <= size <= count * MARKED_SHARE else 0
+        clears = count * CLEARED_SHARE >= size
+        cleared = tested + (size if clears else 0)
         table = values.temporary(
-            graph.sizes[old] * _INT32.itemsize, f"places of {graph.label(node)}", reason
+            (tested + size) * _INT32.itemsize,
+            f"places of {graph.label(node)}",
+            "which of the elements at one place is the last",
         )
-        for step, seen in (("exchange", None), ("maximum", table)):
+        steps = ["mark"] if tested else []
+        steps += ["maximum" if tested else "last"] if clears else ["exchange", "maximum"]
+        for step in steps:
             emitter = Emitter(placement, values, level, named, Registers())
             place = emitter.emit(position, identity(named))
             turn = _number(emitter, identity(named))
-            store = Store(turn, _INT64, table, _INT32, Access(base, (0,) * len(named)))
-            scatter = Scatter(place, step, old=seen)
+            at = base if step == "mark" else tested + base
+            store = Store(turn, _INT64, table, _INT32, Access(at, (0,) * len(named)))
+            scatter = Scatter(
+                place, step, old=table if kernels else None, cleared=0 if kernels else cleared,
+                tested=tested,
+            )  # fmt: skip
             kernels.append(Kernel(SCATTER, named, emitter.items, [store], scatter=scatter))
     emitter = Emitter(placement, values, level, shape, Registers())
     place = emitter.emit(position, _spread(graph.shapes[position], shape))
@@ -90,7 +115,7 @@ def _scatter(placement: Placement, values: ValueTable, node: int) -> list[Kernel
     turn = -1 if table is None else _number(emitter, _spread(named, shape))
     access = Access(offset, strides)
     store = Store(var, graph.dtypes[value], values.of_node[node], graph.dtypes[node], access)
-    scatter = Scatter(place, how, 0, values.of(old), table, base, turn)
+    scatter = Scatter(place, how, 0, values.of(old), table, tested + base, turn, tested=tested)
     kernels.append(Kernel(SCATTER, shape, emitter.items, [store], scatter=scatter))
     return kernels
 
@@ -114,9 +139,9 @@ _MAKERS: Final = {"tally": _tally, "scatter": _scatter, "segments": _segments}
 
 
 def _number(emitter: Emitter, access: Access) -> int:
-    """A register with the number of the element that an access names."""
+    """A register with the number, from 1 on, of the element that an access names."""
     var = emitter.registers.new()
-    emitter.items.append(Index(var, access))
+    emitter.items.append(Index(var, Access(access.offset + 1, access.strides)))
     return var
 
 
@@ -146,4 +171,13 @@ def finish_scatter(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> 
     kernel.work_group = traits.work_group
     items = min(math.prod(kernel.extents), traits.work_items)
     kernel.work_items = g.round_up(max(items, 1), kernel.work_group)
-    return [kernel]
+    if not scatter.cleared:
+        return [kernel]
+    zeros = Kernel(
+        MAP,
+        (scatter.cleared,),
+        [Index(0, Access(0, (0,)))],
+        [Store(0, _INT64, store.value, store.dtype, Access(0, (1,)))],
+        label=f"{kernel.label}_zeros",
+    )
+    return [g.finish_map(zeros, traits), kernel]
