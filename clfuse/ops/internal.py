@@ -94,12 +94,13 @@ ROWS: Final = (
           weight=800, output="same"),
     # A number as digits and exponent, which a complex number holds; `schedule.rewrite.scaled_scans`
     # makes products of them.
-    Ufunc("to_scaled", 1, dict.fromkeys(SCALED, "to_scaled_{S}({0})"), define=SCALED, libraries=("scaled.cl",),
-          weight=4, output="complex"),
+    Ufunc("to_scaled", 1, dict.fromkeys(SCALED, "to_scaled_{S}({0})"), define=SCALED,
+          libraries=("scaled.cl",), weight=4, output="complex"),
     Ufunc("multiply_scaled", 2, dict.fromkeys(SCALED_PAIR, "scaled_product_{R}({0}, {1})"),
           define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="same"),
     Ufunc("from_scaled", 1, {
-        "complex64": "from_scaled_{R}({0}, 127, 23)", "complex128": "from_scaled_{R}({0}, 1023, 52)",
+        "complex64": "from_scaled_{R}({0}, 127, 23)",
+        "complex128": "from_scaled_{R}({0}, 1023, 52)",
     }, define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="real"),
     Ufunc("from_scaled_halves", 1, {"complex64": "from_scaled_{R}({0}, 15, 10)"},
           define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="real"),

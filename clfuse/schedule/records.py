@@ -191,10 +191,8 @@ class Scatter:
     names. ``tally`` counts the positions from 0 up to `bins` of each piece, or adds up the register
     that is stored. ``scatter`` combines with what lies there as `how` says: a ufunc's name,
     ``"set"``, or a step of `lower.scatters`. Its result is value `old`, changed. With a `table` it
-    stores only where element ``position + base`` of that value is the register `turn`. Where it is
-    `ordered`, positions rise: the first work-item of equal ones combines all of their elements, in
-    their order. Of a table `cleared` words are zero before; `tested` ones say whether places repeat.
-    """
+    stores only where element ``position + base`` of it is the register `turn`; its first words are
+    `cleared` before, or `tested`. `ordered`: the first of equal positions combines all in order."""
 
     position: int
     how: str

@@ -20,6 +20,7 @@ from clfuse.runtime.context import lost
 from clfuse.runtime.devices.device import Device
 
 from .blocks import Block, Buffer, Counted, allocate, count_memory, pin, pool_of
+from .staging import move_staged
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -324,10 +325,11 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     device = buffer.device
     device.finish_if_long()
     for start, part in _parts(_as_bytes(array), "copying to the device"):
-        lost.call_driver(
-            device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
-            dst_offset=start, is_blocking=True,
-        )  # fmt: skip
+        if not move_staged(device, buffer.mem, start, part, to_device=True):
+            lost.call_driver(
+                device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
+                dst_offset=start, is_blocking=True,
+            )  # fmt: skip
 
 
 def _parts(
@@ -386,10 +388,11 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
         device = buffer.device
         device.finish_if_long()
         for start, part in _parts(_as_bytes(result), "copying from the device"):
-            lost.call_driver(
-                device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
-                src_offset=start, is_blocking=True,
-            )  # fmt: skip
+            if not move_staged(device, buffer.mem, start, part, to_device=False):
+                lost.call_driver(
+                    device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
+                    src_offset=start, is_blocking=True,
+                )  # fmt: skip
         if device.pinned:
             lost.check_pinned(device)
         _tell_copied(False, result.nbytes, start_ns)
@@ -459,10 +462,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
     Without a copy, the buffer is `exported`, and its memory has no other owner, as long as the
     array or any view of it lives.
 
-    Parameters
-    ----------
-    buffer, dtype, shape
-        As for `download`.
+    The parameters are `download`'s.
     """
     device = buffer.device
     dtype = np.dtype(dtype)

@@ -38,7 +38,7 @@ from .emission import Registers, ValueTable
 from .scan_tiles import lay_tiles, look_back
 
 LEAST_OF_COLUMN: Final = 16
-"""Elements of a piece of a column at least: its fold is stored once and loaded by those after it."""
+"""Elements of a piece of a column at least: its fold is stored, and loaded by those after it."""
 
 FEW_COLUMNS: Final = 1 << 13
 """Columns up to which a GPU scans products of floats tile by tile, though neighbours lie apart: it

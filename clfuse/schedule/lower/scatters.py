@@ -5,7 +5,7 @@
 
     old      a b c d   places 3 1 3      "set" where places may repeat: the last one stays
     mark     0 1 0 1                     a bit for each place, and whether one is set twice: if not,
-                                         the next kernels return at once, and all elements are stored
+                                         the next kernels return at once, and all are stored
     table    . . . .                     a number for each place
     exchange . 2 . 1                     any of those that come here, where clearing costs more
     maximum  . 2 . 3                     the last of them

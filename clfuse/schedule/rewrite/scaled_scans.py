@@ -1,4 +1,4 @@
-"""Scans on a GPU that NumPy makes strictly one element after another: one work-item would walk a row.
+"""Scans on a GPU that NumPy makes one element after another: a work-item would walk a row.
 
     cumprod of floats     digits and exponents  ->  products, in any order  ->  floats
     cumsum of halves      floats  ->  sums, in any order  ->  halves
@@ -7,7 +7,7 @@
 Digits and exponents are apart (`kernels/lib/scaled.cl`), so that no product of a part of a row
 overflows or vanishes where the running product does not. Where the running product does, it stays
 infinite or zero, as NumPy's; but where it passes the end of the range by less than a factor of two
-and comes back. On a CPU such rows are walks: it has few of them at a time, and memory that waits for nothing.
+and comes back. On a CPU such rows are walks.
 """
 
 from __future__ import annotations

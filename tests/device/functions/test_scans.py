@@ -139,7 +139,7 @@ def test_sums_of_floats_are_close_to_the_exact_ones(xp: ModuleType) -> None:
 
 @pytest.mark.parametrize("schedule", ["gpu"], indirect=True)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_products_in_pieces_leave_the_range_where_numpys_do(dtype: str, xp: ModuleType) -> None:
+def test_products_leave_the_range_where_numpys_do(dtype: str, xp: ModuleType) -> None:
     """Factors of a piece overflow or vanish by themselves; the running product only at times."""
     most, length = np.finfo(dtype).maxexp - 1, 9_000
     up, down = 2.0 ** (most // 2), 2.0 ** -(most // 2)
@@ -162,12 +162,13 @@ def test_products_in_pieces_leave_the_range_where_numpys_do(dtype: str, xp: Modu
         data = factors.astype(dtype)
         batch.same(label, lambda m, d=data: m.cumprod(m.array(d)))
         batch.same(f"{label}, rows", lambda m, d=data: m.cumprod(m.array(np.stack([d, -d])), 1))
-        batch.same(f"{label}, columns", lambda m, d=data: m.cumprod(m.array(np.stack([d, -d]).T), 0))
+        batch.same(f"{label}, columns",
+                   lambda m, d=data: m.cumprod(m.array(np.stack([d, -d]).T), 0))
     batch.check()
 
 
 @pytest.mark.parametrize("schedule", ["gpu"], indirect=True)
-def test_scans_of_halves_and_products_are_close_to_the_exact_ones(xp: ModuleType) -> None:
+def test_regrouped_scans_are_close_to_the_exact_ones(xp: ModuleType) -> None:
     near_one = 1 + ordinary(6, LONG, "float64", "unit") * 1e-3
     angles = near_one * 1j
     for data in (near_one, np.exp(angles)):

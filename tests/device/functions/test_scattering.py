@@ -209,7 +209,7 @@ def test_of_equal_places_the_last_one_stays(
 
 
 @pytest.mark.parametrize("count", [5000, 3000, 200])
-def test_distinct_places_are_written_without_a_look_at_the_table(
+def test_distinct_places_are_written_at_once(
     xp: ModuleType, count: int
 ) -> None:
     x, values = RNG.integers(0, 100, 5000), RNG.integers(0, 100, count)
@@ -325,7 +325,7 @@ def test_elements_of_one_place_are_folded_in_their_order(
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", ["add", "subtract"])
-def test_many_elements_of_few_places_are_added_up_in_local_memory(
+def test_many_elements_of_few_places_are_tallied(
     xp: ModuleType, name: str, dtype: str
 ) -> None:
     if not xp.get_device().traits.fp64:

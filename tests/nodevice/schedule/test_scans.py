@@ -99,7 +99,7 @@ def test_a_scan_of_a_scan_and_a_sum_of_one_go_through_memory() -> None:
     assert [cut.nbytes for cut in planned(total).cuts if cut.node >= 0] == [8 * N]
 
 
-def test_what_overflows_or_rounds_on_the_way_is_never_split_on_a_cpu() -> None:
+def test_what_overflows_on_the_way_is_whole_on_a_cpu() -> None:
     float16, int32 = np.dtype(np.float16), np.dtype(np.int32)
     assert is_sequential("multiply", FLOAT64)
     assert is_sequential("add", float16)
@@ -116,7 +116,7 @@ def test_what_overflows_or_rounds_on_the_way_is_never_split_on_a_cpu() -> None:
     ((10_000_000,), 0), ((10, 1_000_000), 1), ((1_000_000, 10), 0), ((3200, 3200), 0),
     ((3200, 3200), 1), ((20, 25_000, 20), 1),
 ])
-def test_no_scan_of_a_gpu_is_the_work_of_few_work_items(
+def test_no_scan_of_a_gpu_has_few_work_items(
     waits: bool, shape: tuple[int, ...], axis: int
 ) -> None:
     """Ten million elements, of every fold and dtype, along every axis of every shape."""
