@@ -453,6 +453,14 @@ def _power(dtype: np.dtype[Any]) -> Callable[..., Array]:
     return lambda base, exponent: np.power(base, np.maximum(exponent, 0))
 
 
+def _sorts_before(table: Array, key: Array) -> Array:
+    return (table < key) | ((key != key) & (table == table))
+
+
+def _sorts_before_or_with(table: Array, key: Array) -> Array:
+    return (table <= key) | (key != key)
+
+
 def _make_complex(dtype: np.dtype[Any]) -> Callable[..., Array]:
     def make(real: Array, imag: Array) -> Array:
         out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
@@ -491,6 +499,8 @@ _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "frexp_mantissa": lambda dtype: lambda value: np.frexp(value)[0],
     "frexp_exponent": lambda dtype: lambda value: np.frexp(value)[1],
     "multiply_high": _multiply_high,
+    "sorts_before": lambda dtype: _sorts_before,
+    "sorts_before_or_with": lambda dtype: _sorts_before_or_with,
     **NUMBERS,
 }
 """Rows that are no ufuncs of NumPy's: result's dtype -> function of the operands."""

@@ -48,6 +48,16 @@ ROWS: Final = (
         **dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"),
         "complexes": "(interleaved_{M}({0}, {0}) ? {1} : {2})",
     }, define={"complexes": "DEFINE_INTERLEAVED({M}, {I})"}, typed_by=1, output="same"),
+    # Whether an element of a sorted table (operand 0) comes before a key: NaN is behind all numbers.
+    # With "or_with" equal ones come before it, too.
+    Ufunc("sorts_before", 2, {
+        "bool": "(!{0} && {1})", "signed": "({0} < {1})", "unsigned": "({0} < {1})",
+        "float": "({0} < {1} || ({1} != {1} && {0} == {0}))",
+    }, output="bool"),
+    Ufunc("sorts_before_or_with", 2, {
+        "bool": "(!{0} || {1})", "signed": "({0} <= {1})", "unsigned": "({0} <= {1})",
+        "float": "({0} <= {1} || {1} != {1})",
+    }, output="bool"),
     # An index into an axis of operand 1's length: negative ones count from its end.
     Ufunc("wrap_index", 2, {"signed": "({0} < ({T})(0) ? {0} + {1} : {0})"}, output="same"),
     # A sum that starts at 0, as NumPy's do, is never -0.

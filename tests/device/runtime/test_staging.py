@@ -76,7 +76,7 @@ def test_copies_of_several_threads_do_not_mix(xp: ModuleType, stage: Any) -> Non
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("way", ["upload", "download"])
 @pytest.mark.parametrize("chunk", [0, 1, 9])
-def test_a_chunk_that_fails_ends_the_copy_and_the_next_one_works(
+def test_a_chunk_that_fails_ends_the_copy(
     xp: ModuleType, stage: Any, monkeypatch: pytest.MonkeyPatch, way: str, error: Any, chunk: int
 ) -> None:
     device = xp.get_device()
