@@ -174,8 +174,7 @@ class Selection:
 
     `mask` is the register that selects; `starts` the value that says how many elements are selected
     before each piece. ``expand`` loads the next selected element by `packed` (whose access counts
-    for nothing) into the register that is stored, which is `other` where nothing is selected.
-    """
+    for nothing) into the register that is stored, which is `other` where nothing is selected."""
 
     mask: int
     starts: int
@@ -192,7 +191,7 @@ class Scatter:
     that is stored. ``scatter`` combines with what lies there as `how` says: a ufunc's name,
     ``"set"``, or a step of `lower.scatters`. Its result is value `old`, changed. With a `table` it
     stores only where element ``position + base`` of it is the register `turn`; its first words are
-    `cleared` before, or `tested`. `ordered`: the first of equal positions combines all in order."""
+    `cleared` before, or `tested`. `ordered`: equal positions follow each other, by `piece`."""
 
     position: int
     how: str
@@ -204,6 +203,7 @@ class Scatter:
     ordered: bool = False
     cleared: int = 0
     tested: int = 0
+    piece: int = 0
 
 
 @dataclass(slots=True)

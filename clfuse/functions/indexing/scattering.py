@@ -8,7 +8,8 @@ them, or the places are known to be distinct. ``ufunc.at`` is made of atomic ope
 order cannot matter, on integers. Elsewhere elements are sorted by their places, which keeps the
 order of equal ones, and folded in this order: the results have NumPy's bits. Many floats that are
 added to few places are added up in local memory, piece by piece: more exact than in NumPy's order,
-and the same on every run.
+and the same on every run. So are those of many elements that are folded piece by piece after the
+sort (`schedule.lower.scatters`), however many there are of one place.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ SORTED_ELEMENTS: Final = 1 << 29
 SUMMED: Final = 1 << 15
 """Floats from which on those of few places are added up piece by piece: fewer are added in NumPy's
 order, by one work-item for each place."""
+
+UINT8: Final = np.dtype(np.uint8)
+UINT16: Final = np.dtype(np.uint16)
 
 SET: Final = "set"
 
@@ -147,7 +151,10 @@ def folded(old: Node, place: Node, value: Node, how: str) -> Node:
     after another."""
     shape = place.shape
     how_sorted = ((shape,), (("axis", 0), ("kind", "stable")))
-    order = build.library("argsort", (place,), shape, INT64, how_sorted)
+    size = math.prod(old.shape)
+    # A sort goes over keys of two bytes half as often.
+    key = place if size > 1 << 16 else convert(place, UINT16 if size > 1 << 8 else UINT8)
+    order = build.library("argsort", (key,), shape, INT64, how_sorted)
     at = convert(order, POSITION)
     places, values = [build.gather(node, at, shape, 0, (0,)) for node in (place, value)]
     return build.library("segments", (old, places, values), old.shape, old.dtype, how)

@@ -14,6 +14,9 @@
     places   0 1 1 1 4 4                 in order, by a sort before
     segments fold(x[1], w[1], w[2], w[3])    by the first work-item of a place, as NumPy does
 
+    of many  0 1 1 | 1 4 4                piece by piece: what lies in one is folded there, its ends
+    pieces   -  1  | 1 -                  go to the next kernel, which has fewer elements
+
 A tally adds up weights in the order of the elements, and pieces are added in their order: the sums
 are the same on every run. Other operations are atomic, and their order cannot matter.
 """
@@ -21,6 +24,7 @@ are the same on every run. Other operations are atomic, and their order cannot m
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -28,7 +32,7 @@ import numpy as np
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule.kinds import MAP, SCATTER, TALLY
 from clfuse.schedule.partition.placement import Placement
-from clfuse.schedule.records import Access, Index, Kernel, Scatter, Store
+from clfuse.schedule.records import Access, Index, Kernel, Load, Scatter, Store
 from clfuse.schedule.shape import geometry as g
 from clfuse.target.scatters import COUNTING_GROUP, WEIGHING_GROUP
 from clfuse.target.traits import DeviceTraits
@@ -42,6 +46,25 @@ these is a share of the writes then."""
 CLEARED_SHARE: Final = 8
 """Elements of an array for each that is written, up to which the whole table is cleared: as many
 words in a row cost no more than one at a random place."""
+
+PIECE: Final = 16
+"""Elements that a work-item folds by their places before it leaves its ends to the next kernel: an
+eighth as many elements."""
+
+FOLDED_AT_ONCE: Final = 1024
+"""Elements up to which the first work-item of a place folds all of that place: as many as there are
+at most, one after another."""
+
+REGROUPED: Final = 1 << 15
+"""Elements from which on those of one place are folded piece by piece, where that only changes the
+rounding: before, a work-item folds all of them in NumPy's order."""
+
+_OF_PIECES: Final = {
+    name: name
+    for name in ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "bitwise_and",
+                 "bitwise_or", "bitwise_xor")
+} | {"subtract": "add"}  # fmt: skip
+"""Ufunc -> how its elements are combined among each other before they are with what lies there."""
 
 _BITS: Final = 32
 """Of a word of marks."""
@@ -168,9 +191,9 @@ def finish_scatter(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> 
         kernel.work_group = min(most, 1 << (traits.max_work_group.bit_length() - 1))
         kernel.work_items = min(kernel.chunks, g.MOST_GROUPS) * kernel.work_group
         return [kernel]
-    kernel.work_group = traits.work_group
-    items = min(math.prod(kernel.extents), traits.work_items)
-    kernel.work_items = g.round_up(max(items, 1), kernel.work_group)
+    if scatter.ordered and scatter.how in _OF_PIECES and kernel.extents[0] >= REGROUPED:
+        return _fold_in_pieces(kernel, traits, values)
+    _count_items(kernel, traits, math.prod(kernel.extents))
     if not scatter.cleared:
         return [kernel]
     zeros = Kernel(
@@ -181,3 +204,58 @@ def finish_scatter(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> 
         label=f"{kernel.label}_zeros",
     )
     return [g.finish_map(zeros, traits), kernel]
+
+
+def _count_items(kernel: Kernel, traits: DeviceTraits, units: int) -> None:
+    kernel.work_group = traits.work_group
+    kernel.work_items = g.round_up(max(min(units, traits.work_items), 1), kernel.work_group)
+
+
+def _fold_in_pieces(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kernel]:
+    """The kernels that fold what is in order of its places, each an eighth as many elements."""
+    scatter, (store,) = kernel.scatter, kernel.stores
+    assert scatter is not None
+    loads = {item.var: item for item in kernel.body if isinstance(item, Load)}
+    places, folded = loads[scatter.position], loads[store.var]
+    (count,) = kernel.extents
+    kernels = []
+    while count > FOLDED_AT_ONCE:
+        pieces = -(-count // PIECE)
+        ends = []
+        for load in (places, folded):
+            left = values.temporary(
+                2 * pieces * load.dtype.itemsize,
+                f"{scatter.how} of pieces",
+                f"elements of one place are folded in pieces of {PIECE}",
+            )
+            ends.append(Store(load.var, load.dtype, left, load.dtype, Access(0, (0,))))
+        part = replace(
+            kernel,
+            extents=(count,),
+            body=[places, folded],
+            stores=[store, *ends],
+            scatter=replace(scatter, old=store.value if kernels else scatter.old, piece=PIECE),
+            label=f"{kernel.label}_pieces",
+        )
+        _count_items(part, traits, pieces)
+        kernels.append(part)
+        places, folded = [
+            Load(load.var, end.value, load.dtype, Access(0, (1,)))
+            for load, end in zip((places, folded), ends, strict=True)
+        ]
+        count = 2 * pieces
+    last = replace(
+        kernel, extents=(count,), body=[places, folded],
+        scatter=replace(scatter, old=store.value),
+    )  # fmt: skip
+    _count_items(last, traits, count)
+    return [*kernels, last]
+
+
+def combined_among(how: str) -> str:
+    """The ufunc that combines elements of one place with each other.
+
+    >>> combined_among("subtract")
+    'add'
+    """
+    return _OF_PIECES[how]

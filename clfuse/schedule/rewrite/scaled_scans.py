@@ -24,7 +24,7 @@ from clfuse.target.traits import DeviceTraits
 from .rebuilding import Rebuilding
 
 _FLOAT32: Final = np.dtype(np.float32)
-_SCALED: Final = {"f": np.dtype(np.complex64), "d": np.dtype(np.complex128)}
+_SCALED: Final[dict[str, np.dtype]] = {"f": np.dtype(np.complex64), "d": np.dtype(np.complex128)}
 
 
 def scan_in_any_order(graph: Graph, traits: DeviceTraits) -> Graph:

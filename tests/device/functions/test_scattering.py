@@ -347,6 +347,30 @@ def test_many_elements_of_few_places_are_tallied(
     np.testing.assert_allclose(found[0], expected, rtol=1e-6 if dtype == "f4" else 1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i2", "u4", "c8"])
+@pytest.mark.parametrize("places", ["any", "one", "few", "each", "the end"])
+def test_long_and_short_runs_are_folded_in_pieces(
+    xp: ModuleType, places: str, dtype: str
+) -> None:
+    size, count = 60_000, 40_003
+    index = {
+        "any": RNG.integers(0, size, count), "one": np.full(count, 5),
+        "few": RNG.choice([0, 3, size - 1], count), "each": RNG.permutation(size)[:count],
+        "the end": np.maximum(np.arange(count), count - 500) + size - count,
+    }[places]
+    names = ["add", "subtract", "multiply"] + ["maximum", "minimum"] * (dtype != "c8")
+    for name in names:
+        # No sum is rounded, and no product: small integers, and powers of two.
+        choice = [1, 1, -1, 2, 0.5] if name == "multiply" and dtype in ("f4", "c8") else range(9)
+        x = RNG.integers(0, 9, size).astype(dtype)
+        values = RNG.permutation(np.resize(choice, count)).astype(dtype)
+
+        def change(m: Any, x: Any, i: Any, v: Any, name: str = name) -> None:
+            getattr(m, name).at(x, i, v)
+
+        same(xp, change, x, index, values)
+
+
 def test_rows_are_folded_into_views_in_their_order(xp: ModuleType) -> None:
     def change(m: Any, x: Any, i: Any, v: Any) -> None:
         m.add.at(x[1:, ::-2], i, v)

@@ -146,3 +146,16 @@ def test_groups_are_no_larger_than_the_device_takes() -> None:
     (kernel,) = planned(small, tally).launches
     assert isinstance(kernel, Kernel)
     assert kernel.work_group == 32
+
+
+@pytest.mark.parametrize(("how", "counts"), [
+    ("add", [1_000_000, 125_000, 15_626, 1_954, 246]), ("divide", [1_000_000]),
+])
+def test_elements_of_one_place_are_folded_by_many_work_items(how: str, counts: list[int]) -> None:
+    places, values = array(1_000_000, dtype="i4"), array(1_000_000, dtype="f4")
+    old = array(1000, dtype="f4")
+    folded = build.library("segments", (old, places, values), old.shape, old.dtype, how)
+    launches = [each for each in planned(GPU, folded).launches if isinstance(each, Kernel)]
+    assert [each.extents for each in launches] == [(count,) for count in counts]
+    for each in launches[:-1]:
+        assert each.work_items >= each.extents[0] // 16
