@@ -48,7 +48,7 @@ ROWS: Final = (
         **dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"),
         "complexes": "(interleaved_{M}({0}, {0}) ? {1} : {2})",
     }, define={"complexes": "DEFINE_INTERLEAVED({M}, {I})"}, typed_by=1, output="same"),
-    # Whether an element of a sorted table (operand 0) comes before a key: NaN is behind all numbers.
+    # Whether an element of a sorted table (operand 0) comes before a key: NaN comes after numbers.
     # With "or_with" equal ones come before it, too.
     Ufunc("sorts_before", 2, {
         "bool": "(!{0} && {1})", "signed": "({0} < {1})", "unsigned": "({0} < {1})",

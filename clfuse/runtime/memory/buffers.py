@@ -20,7 +20,6 @@ from clfuse.runtime.context import lost
 from clfuse.runtime.devices.device import Device
 
 from .blocks import Block, Buffer, Counted, allocate, count_memory, pin, pool_of
-from .staging import move_staged
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -322,6 +321,8 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     """Fill a buffer's first bytes with those of a contiguous array."""
     import pyopencl as cl
 
+    from .staging import move_staged
+
     device = buffer.device
     device.finish_if_long()
     for start, part in _parts(_as_bytes(array), "copying to the device"):
@@ -385,6 +386,8 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             _as_bytes(result)[...] = memory[: result.nbytes]
             _tell_copied(False, result.nbytes, start_ns)
             return result
+        from .staging import move_staged
+
         device = buffer.device
         device.finish_if_long()
         for start, part in _parts(_as_bytes(result), "copying from the device"):
@@ -492,12 +495,7 @@ def map_to_host(
     The array is dead after the block. On a device with memory of its own it is a copy, written back
     at the end.
 
-    Parameters
-    ----------
-    buffer, dtype, shape
-        As for `download`.
-    write : bool
-        Whether the block may change them.
+    The parameters are `download`'s, and whether the block may change the bytes.
     """
     device = buffer.device
     if type(buffer) is HostBuffer and not write:

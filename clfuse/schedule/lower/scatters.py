@@ -218,7 +218,7 @@ def _fold_in_pieces(kernel: Kernel, traits: DeviceTraits, values: ValueTable) ->
     loads = {item.var: item for item in kernel.body if isinstance(item, Load)}
     places, folded = loads[scatter.position], loads[store.var]
     (count,) = kernel.extents
-    kernels = []
+    kernels: list[Kernel] = []
     while count > FOLDED_AT_ONCE:
         pieces = -(-count // PIECE)
         ends = []
