@@ -110,15 +110,15 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
         k.place = f"{pointer} + 1 + ({bit} >> 5)"
         k.bit = f"1u << ({bit} & 31)"
         k.declared = ["int repeats = 0;"]
-        k.settled = ["if (repeats)", f"    *(volatile __global int *){pointer} = 1;"]
+        k.settled = ["if (repeats)", f"    atomic_or((volatile __global uint *){pointer}, 1u);"]
     elif scatter.tested:
         k.declared = [f"if ({pointer}[0] == 0)", "    return;  // all places are distinct"]
     if scatter.how == "mark":
         k.store = [
             f"const uint bit = {k.bit};",
-            "volatile __global uint *word = (volatile __global uint *)place;",
-            "if ((*word & bit) || (atomic_or(word, bit) & bit))",
-            "    repeats = 1;",
+            "// A work-item that knows of a place that repeats marks no more.",
+            "if (!repeats)",
+            "    repeats = (atomic_or((volatile __global uint *)place, bit) & bit) != 0;",
         ]
     else:
         k.store = _combination(body, scatter, registers[store.var], store.dtype)
