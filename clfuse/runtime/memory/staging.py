@@ -27,6 +27,7 @@ import numpy as np
 
 from clfuse.errors import ClfuseError
 from clfuse.runtime.context import lost
+from clfuse.runtime.devices.selection import when_renewed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -199,3 +200,19 @@ def _stage_of(device: Device) -> _Stage | None:
             except (ClfuseError, lost.driver_error()):
                 _stages[device] = None  # the driver has no pinned memory left: it copies by itself
         return _stages[device]
+
+
+_maps_left: Final[list[Any]] = []
+"""Pinned memory of lost devices: taking back its map would enqueue a command that never runs."""
+
+
+def _forget(device: Device) -> None:
+    """Let go of the pinned chunks of a device that was lost."""
+    with _making:
+        stage = _stages.pop(device, None)
+    if stage is not None:
+        stage.pool.shutdown(wait=False)
+        _maps_left.extend([slot.array for slot in stage.slots])
+
+
+when_renewed.append(_forget)

@@ -118,3 +118,14 @@ def test_what_fails_in_a_thread_is_raised(
         with pytest.raises(MemoryError, match="no page"):
             buffers.upload(xp.get_device(), np.zeros(9 * CHUNK, np.uint8))
     assert not stage.lock.locked()
+
+
+def test_a_device_that_was_lost_has_new_chunks(xp: ModuleType, stage: Any) -> None:
+    device = xp.get_device()
+    staging._forget(device)
+    other = staging._stage_of(device)
+    assert other is not None
+    assert other is not stage
+    data = np.random.default_rng(3).integers(0, 255, 5 * CHUNK, np.uint8)
+    buffer = buffers.upload(device, data)
+    assert np.array_equal(buffers.download(buffer, np.uint8, data.shape), data)
