@@ -4,7 +4,11 @@
 __kernel void ${k.name}(${k.signature})
 {
     const ${k.index} rows = ${" * ".join(k.row_extents) or "1"};
-    for (${k.index} number = get_global_id(0); number < rows * n; number += (${k.index})get_global_size(0)) {
+% for line in k.declared:
+    ${line}
+% endfor
+    for (${k.index} unit = get_global_id(0); unit < rows * n; unit += (${k.index})get_global_size(0)) {
+        const ${k.index} number = ${"rows * n - 1 - unit" if k.backwards else "unit"};
         const ${k.index} row = number / n, j = number - row * n;
 % for line in k.decode + k.groups + k.before + k.body:
         ${line}
@@ -19,4 +23,7 @@ __kernel void ${k.name}(${k.signature})
 % endfor
         }
     }
+% for line in k.settled:
+    ${line}
+% endfor
 }

@@ -7,8 +7,8 @@ __kernel void ${k.name}(${k.signature})
     __global const ${k.value_kind} *values = ${k.values};
     for (${k.index} first = get_global_id(0); first < n; first += (${k.index})get_global_size(0)) {
         const ${k.place_kind} place = places[first];
-        if (first > 0 && places[first - 1] == place)
-            continue;
+        if (place < 0 || (first > 0 && places[first - 1] == place))
+            continue;  // nothing was left here, or another work-item folds this place
         ${k.memory} total = ${k.out}[place];
         for (${k.index} j = first; j < n && places[j] == place; j++) {
             const ${k.value_kind} value = values[j];

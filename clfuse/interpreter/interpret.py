@@ -442,10 +442,6 @@ def _cast(value: Array, dtype: np.dtype[Any]) -> Array:
     return value.astype(dtype)
 
 
-def _wrap_index(dtype: np.dtype[Any]) -> Callable[..., Array]:
-    return lambda index, length: np.where(index < 0, index + length, index).astype(dtype)
-
-
 def _power(dtype: np.dtype[Any]) -> Callable[..., Array]:
     """Negative exponents of integers are refused at the call, but where a mask hides them."""
     if dtype.kind != "i":
@@ -480,7 +476,9 @@ def _multiply_high(dtype: np.dtype[Any]) -> Callable[..., Array]:
 _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "where": lambda dtype: np.where,
     "clip": lambda dtype: np._core.umath.clip,  # type: ignore[attr-defined]
-    "wrap_index": _wrap_index,
+    "wrap_index": lambda dtype: lambda index, length: np.where(
+        index < 0, index + length, index
+    ).astype(dtype),
     "from_zero": lambda dtype: lambda value: value + dtype.type(0),
     "real": lambda dtype: lambda value: value.real,
     "imag": lambda dtype: lambda value: value.imag,
@@ -491,6 +489,8 @@ _INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
     "frexp_mantissa": lambda dtype: lambda value: np.frexp(value)[0],
     "frexp_exponent": lambda dtype: lambda value: np.frexp(value)[1],
     "multiply_high": _multiply_high,
+    "sorts_before": lambda dtype: lambda it, key: (it < key) | ((key != key) & (it == it)),
+    "sorts_before_or_with": lambda dtype: lambda it, key: (it <= key) | (key != key),
     **NUMBERS,
 }
 """Rows that are no ufuncs of NumPy's: result's dtype -> function of the operands."""

@@ -12,6 +12,11 @@ from .row import Ufunc
 FLOAT: Final = ("lanes.cl", "float.cl")
 ELEMENTARY: Final = ("lanes.cl", "elementary.cl")
 ROUNDING: Final = {"float": "DEFINE_VECTOR_ROUNDING({T})"}
+SCALED: Final = {
+    "float32": "DEFINE_SCALED(float, int, uint, 32, 10, 23, 127)",
+    "float64": "DEFINE_SCALED(double, long, ulong, 64, 13, 52, 1023)",
+}
+SCALED_PAIR: Final = {"complex64": SCALED["float32"], "complex128": SCALED["float64"]}
 PHILOX: Final = ("philox.cl",)
 NORMAL: Final = ("lanes.cl", "normal.cl")
 
@@ -43,6 +48,16 @@ ROWS: Final = (
         **dict.fromkeys(_EVERY_CLASS, "({0} ? {1} : {2})"),
         "complexes": "(interleaved_{M}({0}, {0}) ? {1} : {2})",
     }, define={"complexes": "DEFINE_INTERLEAVED({M}, {I})"}, typed_by=1, output="same"),
+    # Whether an element of a sorted table (operand 0) comes before a key: NaN comes after numbers.
+    # With "or_with" equal ones come before it, too.
+    Ufunc("sorts_before", 2, {
+        "bool": "(!{0} && {1})", "signed": "({0} < {1})", "unsigned": "({0} < {1})",
+        "float": "({0} < {1} || ({1} != {1} && {0} == {0}))",
+    }, output="bool"),
+    Ufunc("sorts_before_or_with", 2, {
+        "bool": "(!{0} || {1})", "signed": "({0} <= {1})", "unsigned": "({0} <= {1})",
+        "float": "({0} <= {1} || {1} != {1})",
+    }, output="bool"),
     # An index into an axis of operand 1's length: negative ones count from its end.
     Ufunc("wrap_index", 2, {"signed": "({0} < ({T})(0) ? {0} + {1} : {0})"}, output="same"),
     # A sum that starts at 0, as NumPy's do, is never -0.
@@ -87,6 +102,18 @@ ROWS: Final = (
     Ufunc("shuffled_place", 4, {"uint32": "shuffled_place_{U}({0}, {1}, {2}, {3})"},
           define={"uint32": "DEFINE_SHUFFLED_PLACE({I}, {U})"}, libraries=("permutation.cl",),
           weight=800, output="same"),
+    # A number as digits and exponent, which a complex number holds; `schedule.rewrite.scaled_scans`
+    # makes products of them.
+    Ufunc("to_scaled", 1, dict.fromkeys(SCALED, "to_scaled_{S}({0})"), define=SCALED,
+          libraries=("scaled.cl",), weight=4, output="complex"),
+    Ufunc("multiply_scaled", 2, dict.fromkeys(SCALED_PAIR, "scaled_product_{R}({0}, {1})"),
+          define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="same"),
+    Ufunc("from_scaled", 1, {
+        "complex64": "from_scaled_{R}({0}, 127, 23)",
+        "complex128": "from_scaled_{R}({0}, 1023, 52)",
+    }, define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="real"),
+    Ufunc("from_scaled_halves", 1, {"complex64": "from_scaled_{R}({0}, 15, 10)"},
+          define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="real"),
     # The upper 64 bits of a product of 128.
     Ufunc("multiply_high", 2, {"uint64": "mul_hi({0}, {1})"}, weight=4, output="same"),
 )

@@ -13,6 +13,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +22,7 @@ from .row import FaultyBuiltins, Reduction, Ufunc, class_of
 
 __all__ = [
     "FAULTY_BUILTINS",
+    "FOLDS",
     "REDUCTIONS",
     "SELECTED",
     "UFUNCS",
@@ -82,6 +84,14 @@ REDUCTIONS: Final[Mapping[str, Reduction]] = MappingProxyType({
 })
 """Name -> how an axis is folded by that ufunc."""
 
+FOLDS: Final[Mapping[str, Reduction]] = MappingProxyType({
+    **REDUCTIONS,
+    "multiply_scaled": Reduction("multiply_scaled", {"complex": "({T})(1, 0)"}),
+    "multiply_regrouped": Reduction("multiply_regrouped", {"complex": "({T})(1, 0)"}),
+})
+"""As `REDUCTIONS`, and those that no program says: `schedule.rewrite.scaled_scans` makes them."""
+
+
 def _selected(key: str, identity: str) -> str:
     """Operand 1 where the mask, operand 0, is true; elsewhere a fold's identity."""
     if key == "bool":  # masks, whose lanes are as large as those of what they came with
@@ -110,8 +120,15 @@ SELECTED: Final = _by_name(
 """Name -> row of what a fold gets where a mask (operand 0) selects: operand 1, elsewhere its
 identity; of real numbers. `schedule.rewrite.masked_folds` makes them of what no program says."""
 
+_REGROUPED: Final = tuple(
+    [replace(row, name="multiply_regrouped", output="same")
+     for row in arithmetic.ROWS if row.name == "multiply"]
+)  # fmt: skip
+"""Products whose order is free, where NumPy's `multiply.accumulate` has one."""
+
 UFUNCS: Final = _by_name(
     arithmetic.ROWS,
+    _REGROUPED,
     comparison.ROWS,
     transcendental.ROWS,
     internal.ROWS,

@@ -37,6 +37,7 @@ from .rewrite.block_folds import fold_in_blocks
 from .rewrite.masked_folds import fold_by_mask
 from .rewrite.rerolling import roll
 from .rewrite.split_products import split_products
+from .rewrite.scaled_scans import scan_in_any_order
 from .rewrite.store_forwarding import read_through
 
 REFUSED_SINGLY: Final = 4
@@ -62,6 +63,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     if fuse:
         graph = read_through(fold_in_blocks(fold_by_mask(roll(graph), traits)))
         graph = split_products(graph, traits)
+    graph = scan_in_any_order(graph, traits)
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []

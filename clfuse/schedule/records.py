@@ -174,8 +174,7 @@ class Selection:
 
     `mask` is the register that selects; `starts` the value that says how many elements are selected
     before each piece. ``expand`` loads the next selected element by `packed` (whose access counts
-    for nothing) into the register that is stored, which is `other` where nothing is selected.
-    """
+    for nothing) into the register that is stored, which is `other` where nothing is selected."""
 
     mask: int
     starts: int
@@ -189,12 +188,10 @@ class Scatter:
 
     `position` is the register that is added to the number of the element that the store's access
     names. ``tally`` counts the positions from 0 up to `bins` of each piece, or adds up the register
-    that is stored where it `weighs`. ``scatter`` combines with what lies there as `how` says: a
-    ufunc's name, ``"set"``, or ``"exchange"`` by an atomic operation, where all get there. Its
-    result is value `old`, changed. With a `table` it stores only where element
-    ``position + base`` of that value is the register `turn`. Where it is `ordered`, positions rise:
-    the first work-item of equal ones combines all of their elements, in their order.
-    """
+    that is stored. ``scatter`` combines with what lies there as `how` says: a ufunc's name,
+    ``"set"``, or a step of `lower.scatters`. Its result is value `old`, changed. With a `table` it
+    stores only where element ``position + base`` of it is the register `turn`; its first words are
+    `cleared` before, or `tested`. `ordered`: equal positions follow each other, by `piece`."""
 
     position: int
     how: str
@@ -204,6 +201,9 @@ class Scatter:
     base: int = 0
     turn: int = -1
     ordered: bool = False
+    cleared: int = 0
+    tested: int = 0
+    piece: int = 0
 
 
 @dataclass(slots=True)

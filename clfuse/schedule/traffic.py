@@ -58,7 +58,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
         if packed is not None:
             moved[packed.value] = (str(packed.dtype), schedule.values[packed.value].nbytes)
     if kernel.scatter is not None:
-        (store,) = kernel.stores
+        store = kernel.stores[0]
         nbytes = math.prod(kernel.extents) * store.dtype.itemsize
         for value in {kernel.scatter.table, kernel.scatter.old} - {None}:
             assert value is not None

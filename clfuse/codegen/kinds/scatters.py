@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 
 from clfuse.codegen.lines.body import Body
-from clfuse.codegen.lines.expressions import Register
+from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.loops import decode
 from clfuse.codegen.lines.names import UNIFORM
 from clfuse.dtypes import memory_type
 from clfuse.ir.nodes import loop
 from clfuse.schedule.dataflow import needed_items
+from clfuse.schedule.lower.scatters import combined_among
 from clfuse.schedule.records import Kernel, Load, Scatter
 from clfuse.target.scatters import COUNTED_TOGETHER, copies_of, room_for
 
@@ -71,7 +72,7 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
     """Fill the context of the template that stores at computed places."""
     body, k, scatter = writing.body(kernel), writing.context, kernel.scatter
     assert scatter is not None
-    (store,) = kernel.stores
+    store = kernel.stores[0]
     if scatter.ordered:
         return _fill_segments(kernel, body, k, scatter)
     arguments = body.arguments
@@ -94,11 +95,33 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
     k.place = f"{pointer} + ({body.place(store.access)} + {position})"
     k.memory = memory_type(store.dtype)
     k.test = ""
+    k.declared, k.settled = [], []
+    k.backwards = scatter.how == "last"
     if scatter.table is not None:
         table = arguments.buffer(scatter.table, np.dtype(np.int32))
         base = arguments.integer("base", scatter.base)
         k.test = f"{table}[{base} + {position}] == {registers[scatter.turn].text}"
-    k.store = _combination(body, scatter, registers[store.var], store.dtype)
+        if scatter.tested:
+            k.declared = [f"const int distinct = {table}[0] == 0;"]
+            k.test = f"distinct || {k.test}"
+    elif scatter.how == "mark":
+        # A bit of its own for each place behind the word that says whether one was set before.
+        bit = f"({body.place(store.access)} + {position})"
+        k.place = f"{pointer} + 1 + ({bit} >> 5)"
+        k.bit = f"1u << ({bit} & 31)"
+        k.declared = ["int repeats = 0;"]
+        k.settled = ["if (repeats)", f"    atomic_or((volatile __global uint *){pointer}, 1u);"]
+    elif scatter.tested:
+        k.declared = [f"if ({pointer}[0] == 0)", "    return;  // all places are distinct"]
+    if scatter.how == "mark":
+        k.store = [
+            f"const uint bit = {k.bit};",
+            "// A work-item that knows of a place that repeats marks no more.",
+            "if (!repeats)",
+            "    repeats = (atomic_or((volatile __global uint *)place, bit) & bit) != 0;",
+        ]
+    else:
+        k.store = _combination(body, scatter, registers[store.var], store.dtype)
     k.groups = body.group_lines
     return "scatter.cl.mako"
 
@@ -111,6 +134,13 @@ def _combination(
     text = body.memory_text(writer, register, dtype)
     if how == "set":
         return [f"*place = {text};"]
+    if how == "last":
+        # The last ones come first: most of the others see that.
+        return [
+            f"const int turn = {text};",
+            "if (*(volatile __global int *)place < turn)",
+            "    atomic_max((volatile __global int *)place, turn);",
+        ]
     size = dtype.itemsize
     whole = dtype.kind in "iu"
     if whole and size == 4 and how in _NATIVE:
@@ -146,7 +176,7 @@ def _combination(
 
 def _fill_segments(kernel: Kernel, body: Body, k: SimpleNamespace, scatter: Scatter) -> str:
     """Fill the context of the template that folds what is in order of its places."""
-    (store,) = kernel.stores
+    store = kernel.stores[0]
     arguments, writer = body.arguments, body.writer(1)
     loads = {item.var: item for item in kernel.body if isinstance(item, Load)}
     places, values = loads[scatter.position], loads[store.var]
@@ -158,7 +188,23 @@ def _fill_segments(kernel: Kernel, body: Body, k: SimpleNamespace, scatter: Scat
     k.out = arguments.buffer(store.value, store.dtype, written=True)
     k.value_kind = memory_type(values.dtype)
     dtype, inner = store.dtype, values.dtype
-    operands = [Register("total", dtype), Register("value", inner)]
-    made, combined = writer.step(loop(scatter.how, (inner, inner), inner), operands, "made")
-    k.combined = writer.cast(Register(f"({made})", combined.dtype, combined.lane_nbytes), dtype)
-    return "segments.cl.mako"
+    k.combined = _together(writer, scatter.how, inner, Register("total", dtype), "value")
+    if not scatter.piece:
+        return "segments.cl.mako"
+    k.piece = scatter.piece
+    k.applied = _together(writer, scatter.how, inner, Register("there", dtype), "total")
+    how = combined_among(scatter.how)
+    k.combined = _together(writer, how, inner, Register("total", inner), "value")
+    _, left_places, left_values = kernel.stores
+    k.left_places = arguments.buffer(left_places.value, left_places.dtype, written=True)
+    k.left_values = arguments.buffer(left_values.value, left_values.dtype, written=True)
+    return "segment_pieces.cl.mako"
+
+
+def _together(
+    writer: Expressions, how: str, inner: np.dtype, left: Register, right: str
+) -> str:
+    """`left` combined with an element of dtype `inner` in that dtype's loop, in its own dtype."""
+    operands = [left, Register(right, inner)]
+    made, combined = writer.step(loop(how, (inner, inner), inner), operands, "made")
+    return writer.cast(Register(f"({made})", combined.dtype, combined.lane_nbytes), left.dtype)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clfuse.dtypes import mask_type, memory_type, name_of, type_class
-from clfuse.ops.table import REDUCTIONS
+from clfuse.ops.table import FOLDS
 from clfuse.schedule.records import Accumulator, Kernel
 
 from . import complexes
@@ -40,7 +40,7 @@ class Fold:
         name = self.accumulator.name
         if self.is_argument:
             name = "minimum" if name == "argmin" else "maximum"
-        text = REDUCTIONS[name].identity_of(name_of(self.dtype))
+        text = FOLDS[name].identity_of(name_of(self.dtype))
         if text is None:
             raise AssertionError(f"{name} has no identity for {self.dtype}")
         scalar = mask_type(self.lane_nbytes) if self.dtype.kind == "b" else None

@@ -6,7 +6,10 @@ Bounds are checked before, as for reading (`gathering`). Where several elements 
 last one stays, as in NumPy; this costs two launches more, unless there is one value for all of
 them, or the places are known to be distinct. ``ufunc.at`` is made of atomic operations where their
 order cannot matter, on integers. Elsewhere elements are sorted by their places, which keeps the
-order of equal ones, and folded in this order: the results have NumPy's bits.
+order of equal ones, and folded in this order: the results have NumPy's bits. Many floats that are
+added to few places are added up in local memory, piece by piece: more exact than in NumPy's order,
+and the same on every run. So are those of many elements that are folded piece by piece after the
+sort (`schedule.lower.scatters`), however many there are of one place.
 """
 
 from __future__ import annotations
@@ -16,20 +19,27 @@ from typing import Final
 
 import numpy as np
 
-from clfuse.arrays.expressions import combine, convert, scalar
+from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, native_dtype
-from clfuse.arrays.promotion import INT64
+from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.engine.evaluate import lock
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, rebind
 from clfuse.ops.table import UFUNCS
 from clfuse.runtime.devices.selection import get_device
-from clfuse.target.scatters import scatters
+from clfuse.target.scatters import scatters, tally_pieces
 
 from .gathering import INDEX_LIMIT, POSITION, Selection
 
 SORTED_ELEMENTS: Final = 1 << 29
 """Elements from which on a sort by places would not be one of kernels."""
+
+SUMMED: Final = 1 << 15
+"""Floats from which on those of few places are added up piece by piece: fewer are added in NumPy's
+order, by one work-item for each place."""
+
+UINT8: Final = np.dtype(np.uint8)
+UINT16: Final = np.dtype(np.uint16)
 
 SET: Final = "set"
 
@@ -97,11 +107,43 @@ def fold_in_order(handle: Handle, chosen: Selection, value: Node, how: str) -> b
     if position is not None:
         place = combine(np.add, place, convert(position, dtype))
     flat = build.reshape(build.broadcast(value, chosen.shape), (count,))
+    place = build.reshape(place, (count,))
+    pieces = _pieces_of_sums(size, count, flat.dtype, how)
     with lock:
         old = storage.node
-        made = folded(old, build.reshape(place, (count,)), flat, how)
+        if pieces:
+            made = _summed(old, place, flat, how, pieces)
+        else:
+            made = folded(old, place, flat, how)
         rebind(storage, made)
     return True
+
+
+def _pieces_of_sums(size: int, count: int, dtype: np.dtype, how: str) -> int:
+    """Into how many pieces so many floats are divided to be added up for each of `size` places in
+    local memory; 0 where they are folded in order."""
+    if how not in ("add", "subtract") or dtype.kind != "f" or count < max(SUMMED, 4 * size):
+        return 0
+    return tally_pieces(
+        get_device().traits, count, size, _wide(dtype).itemsize, weighs=True
+    )
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """The dtype in which floats are added up."""
+    return FLOAT64 if native_dtype(FLOAT64) is FLOAT64 else dtype
+
+
+def _summed(old: Node, place: Node, value: Node, how: str, pieces: int) -> Node:
+    """`old` with the sums of `value` at each place added or subtracted, once."""
+    wide = _wide(value.dtype)
+    size = math.prod(old.shape)
+    sums = build.library("tally", [place, convert(value, wide)], (pieces, size), wide)
+    total = build.reshape(build.reduce("add", sums, (0,), wide), old.shape)
+    changed = combine(getattr(np, how), convert(old, wide), total)
+    # Where nothing goes -0.0 stays.
+    is_same = combine(np.equal, total, scalar(0, wide))
+    return choose(is_same, old, convert(changed, old.dtype), old.dtype, old.shape)
 
 
 def folded(old: Node, place: Node, value: Node, how: str) -> Node:
@@ -109,7 +151,10 @@ def folded(old: Node, place: Node, value: Node, how: str) -> Node:
     after another."""
     shape = place.shape
     how_sorted = ((shape,), (("axis", 0), ("kind", "stable")))
-    order = build.library("argsort", (place,), shape, INT64, how_sorted)
+    size = math.prod(old.shape)
+    # A sort goes over keys of two bytes half as often.
+    key = place if size > 1 << 16 else convert(place, UINT16 if size > 1 << 8 else UINT8)
+    order = build.library("argsort", (key,), shape, INT64, how_sorted)
     at = convert(order, POSITION)
     places, values = [build.gather(node, at, shape, 0, (0,)) for node in (place, value)]
     return build.library("segments", (old, places, values), old.shape, old.dtype, how)

@@ -1,9 +1,11 @@
 """Scans: every partial result of a fold along one axis.
 
-Integers and bools come out as NumPy's, to the bit. So do products of floats and sums of halves,
-which are folded in NumPy's order. Other sums of floats are grouped in another order: NumPy adds
-strictly one element after the other. They differ in the last digits, and where a part of the array
-overflows although NumPy's running sum does not.
+Integers and bools come out as NumPy's, to the bit. So do products of floats and sums of halves on
+CPUs, which are folded in NumPy's order. Other sums of floats are grouped in another order: NumPy
+adds strictly one element after the other. They differ in the last digits, and where a part of the
+array overflows although NumPy's running sum does not. GPUs group products of floats and sums of
+halves, too: products overflow and vanish where NumPy's do, and sums of halves are rounded once
+(`schedule.rewrite.scaled_scans`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from operator import index as as_index
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_scala
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of, result
 from clfuse.arrays.host_array import is_seen_here, wrap_result
-from clfuse.arrays.promotion import FLOAT64, INT64
+from clfuse.arrays.promotion import BOOL, FLOAT64, INT64
 from clfuse.arrays.views import reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
@@ -36,30 +37,18 @@ from clfuse.functions.indexing.gathering import (
 from clfuse.functions.indexing.subscripts import get
 from clfuse.functions.indexing.taking import take
 from clfuse.ir import build
-from clfuse.ir.nodes import Kind, Node
+from clfuse.ir.nodes import Kind, Node, Storage, loop
 from clfuse.ir.value_ranges import range_of
 from clfuse.runtime.devices.selection import get_device
 
 from .counts import tallied
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 FEW_KEYS: Final = 512
 """Keys up to which NumPy finds their places in a stored vector: at 0.05 us each it takes no longer
 than to launch a kernel on PoCL."""
-
-
-def _before(table: Node, key: Node, *, right: bool) -> Node:
-    """Whether an element of the table comes before a key; NaN after all numbers.
-
-    With `right`, elements equal to the key come before it, too.
-    """
-    if right:
-        found = combine(np.less_equal, table, key)
-        return found if key.dtype.kind != "f" else combine(np.logical_or, found, _is_nan(key))
-    if key.dtype.kind != "f":
-        return combine(np.less, table, key)
-    later = combine(np.less_equal, key, table)
-    is_number = combine(np.equal, table, table)
-    return combine(np.logical_and, combine(np.logical_not, later), is_number)
 
 
 def _is_nan(node: Node) -> Node:
@@ -74,6 +63,8 @@ def count_before(table: Node, key: Node, *, right: bool, order: Node | None = No
     """
     shape = key.shape
     zeros = (0,) * len(shape)
+    name = "sorts_before_or_with" if right else "sorts_before"
+    before = loop(name, (key.dtype, key.dtype), BOOL)
     place = build.broadcast(scalar(-1, POSITION), shape)
     length = table.shape[0]
     while length:
@@ -83,7 +74,8 @@ def count_before(table: Node, key: Node, *, right: bool, order: Node | None = No
         if order is not None:
             at = convert(build.gather(order, probe, shape, 0, zeros), POSITION)
         element = convert(build.gather(table, at, shape, 0, zeros), key.dtype)
-        place = choose(_before(element, key, right=right), probe, place, POSITION, shape)
+        is_before = build.elementwise(before, (element, key), shape)
+        place = choose(is_before, probe, place, POSITION, shape)
         length -= half if length > 1 else 1
     return combine(np.add, place, scalar(1, POSITION))
 
@@ -137,19 +129,47 @@ def _found_on_host(table: Handle, keys: Handle, side: str, sorter: Any) -> Any:
     return wrap_result(np.searchsorted(table_view, key_view, side, *order), device)  # type: ignore[call-overload]
 
 
+FEW_EDGES: Final = 4096
+"""Edges up to which it is remembered how they lie, which holds them."""
+
+_slopes: Final[WeakKeyDictionary[Storage, tuple[Node, int]]] = WeakKeyDictionary()
+"""How edges lie that were looked at before, which waits for the device, with their node: its values
+never change."""
+
+
+def _slope_of(edges: Handle) -> int:
+    """`_slope` of edges, remembered where they are a whole array that is computed."""
+    storage = edges._storage
+    node = storage.node
+    known = _slopes.get(storage)
+    if known is not None and known[0] is node and node_of(edges) is node:
+        return known[1]
+    slope = _slope(host_view(edges))
+    if node.buffer is not None and node_of(edges) is node and edges._shape[0] <= FEW_EDGES:
+        _slopes[storage] = node, slope
+    return slope
+
+
+def _slope(steps: npt.NDArray[Any]) -> int:
+    """1 where numbers rise, -1 where they fall, 0 where they do both."""
+    if np.isnan(steps).any():
+        raise NotNative("between edges that are on no side of others")
+    if np.all(steps[:-1] <= steps[1:]):
+        return 1
+    return -1 if np.all(steps[:-1] >= steps[1:]) else 0
+
+
 @native(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The numbers of the bins that elements belong to; the bins rise or fall."""
     handle, edges = as_handle(x), _sorted_table(bins)
     if handle._dtype.kind == "c" or edges._dtype.kind == "c":
         raise NotNative("of complex numbers")
-    steps = host_view(edges)
-    if np.isnan(steps).any():
-        raise NotNative("between edges that are on no side of others")
     side = "left" if right else "right"
-    if np.all(steps[:-1] <= steps[1:]):
+    slope = _slope_of(edges)
+    if slope > 0:
         return searchsorted(edges, handle, side)
-    if not np.all(steps[:-1] >= steps[1:]):
+    if not slope:
         raise ValueError("bins must be monotonically increasing or decreasing")
     places = searchsorted(edges[::-1], handle, side)
     return edges._shape[0] - places

@@ -321,13 +321,16 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     """Fill a buffer's first bytes with those of a contiguous array."""
     import pyopencl as cl
 
+    from .staging import move_staged
+
     device = buffer.device
     device.finish_if_long()
     for start, part in _parts(_as_bytes(array), "copying to the device"):
-        lost.call_driver(
-            device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
-            dst_offset=start, is_blocking=True,
-        )  # fmt: skip
+        if not move_staged(device, buffer.mem, start, part, to_device=True):
+            lost.call_driver(
+                device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
+                dst_offset=start, is_blocking=True,
+            )  # fmt: skip
 
 
 def _parts(
@@ -383,13 +386,16 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             _as_bytes(result)[...] = memory[: result.nbytes]
             _tell_copied(False, result.nbytes, start_ns)
             return result
+        from .staging import move_staged
+
         device = buffer.device
         device.finish_if_long()
         for start, part in _parts(_as_bytes(result), "copying from the device"):
-            lost.call_driver(
-                device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
-                src_offset=start, is_blocking=True,
-            )  # fmt: skip
+            if not move_staged(device, buffer.mem, start, part, to_device=False):
+                lost.call_driver(
+                    device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
+                    src_offset=start, is_blocking=True,
+                )  # fmt: skip
         if device.pinned:
             lost.check_pinned(device)
         _tell_copied(False, result.nbytes, start_ns)
@@ -459,10 +465,7 @@ def host_view(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt
     Without a copy, the buffer is `exported`, and its memory has no other owner, as long as the
     array or any view of it lives.
 
-    Parameters
-    ----------
-    buffer, dtype, shape
-        As for `download`.
+    The parameters are `download`'s.
     """
     device = buffer.device
     dtype = np.dtype(dtype)
@@ -492,12 +495,7 @@ def map_to_host(
     The array is dead after the block. On a device with memory of its own it is a copy, written back
     at the end.
 
-    Parameters
-    ----------
-    buffer, dtype, shape
-        As for `download`.
-    write : bool
-        Whether the block may change them.
+    The parameters are `download`'s, and whether the block may change the bytes.
     """
     device = buffer.device
     if type(buffer) is HostBuffer and not write:

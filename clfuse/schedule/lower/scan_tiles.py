@@ -21,7 +21,7 @@ ITEM_NBYTES: Final = 64
 """What a work-item has of a tile: 16 elements of 4 bytes. Tiles of 256 such items are long enough
 that as many groups as look back at once are not what takes the time."""
 
-MOST_NBYTES: Final = 20 << 10
+MOST_NBYTES: Final = 24 << 10
 """Local memory of a group: a multiprocessor has room for several."""
 
 BANKS_NBYTES: Final = 128

@@ -8,7 +8,8 @@ back at each other (`scan_tiles`). Producers are computed in both passes, or
 where that moves more, the first stores them where the second writes its results.
 
 Pieces and lanes regroup what is folded, which changes the rounding of sums of floats. The scans
-that `kinds.is_sequential` names keep NumPy's order: every row is one walk.
+that `kinds.is_sequential` names keep NumPy's order on a CPU: every row is one walk. On a GPU
+`rewrite.scaled_scans` has made others of them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ from clfuse.target.traits import DeviceTraits
 from .emission import Registers, ValueTable
 from .scan_tiles import lay_tiles, look_back
 
+LEAST_OF_COLUMN: Final = 16
+"""Elements of a piece of a column at least: its fold is stored, and loaded by those after it."""
+
+FEW_COLUMNS: Final = 1 << 13
+"""Columns up to which a GPU scans products of floats tile by tile, though neighbours lie apart: it
+has more work-items for that than columns."""
+
 MIN_COLUMNS: Final = 4
 """Columns that are scanned side by side: along rows that lie apart, lanes are loaded one by one."""
 
@@ -52,7 +60,11 @@ def finish_scan(
     if sequential and len(kernel.extents) == 1:
         kernel = _with_row(kernel)
     axis = len(kernel.extents) - 1
+    # What comes before matters as a whole: pieces that are folded in any order do not tell it.
+    whole = any(scan.name == "multiply_scaled" for scan in scans)
     along = _lanes_along(kernel, traits, sequential)
+    if whole and math.prod(kernel.extents[:axis]) < FEW_COLUMNS:
+        along = axis
     if along < axis:
         kernel = g.last(kernel, along)
     kernel.vector = axis if along == axis else axis - 1
@@ -69,8 +81,12 @@ def finish_scan(
         groups, split = lay_strips(
             kernel, traits, length, splits=not sequential, folds=3 * len(scans)
         )
+    elif along < axis:
+        split = 1 if sequential or whole else _pieces_of_columns(traits, groups, length)
     else:
         split = 1 if sequential else g.pieces_of(kernel, traits, groups, length)
+        if whole and not traits.groups_progress:
+            split = 1
     unroll = 4 if traits.schedule == "cpu" and along == axis else 1
     if traits.groups_progress and split > 1 and along == axis and length > tile:
         return look_back(kernel, scans, traits, values, tile)
@@ -100,6 +116,18 @@ def finish_scan(
         g.count_items(launch, traits, groups, length)
     first.compensated = g.is_long(first, piece)
     return [first, kernel]
+
+
+def _pieces_of_columns(traits: DeviceTraits, columns: int, length: int) -> int:
+    """Into how many pieces a GPU's columns are split, each of which is a work-item.
+
+    A work-item folds what the pieces before its own have left: no more of them than a piece is
+    long.
+    """
+    if columns * 2 > traits.work_items:
+        return 1
+    wanted = -(-traits.work_items // max(columns, 1))
+    return max(1, min(wanted, math.isqrt(length), length // LEAST_OF_COLUMN))
 
 
 def _lanes_along(kernel: Kernel, traits: DeviceTraits, sequential: bool) -> int:

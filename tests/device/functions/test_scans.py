@@ -1,7 +1,8 @@
 """Scans along every axis give NumPy's dtype, shape and value, and fuse with what is around them.
 
 Integers are exact; floats are where no rounding is (small integers, infinities and NaN), and close
-to the exact sum where there is. Products of floats and sums of halves are NumPy's to the bit.
+to the exact sum where there is. Products of floats and sums of halves are NumPy's to the bit on a
+CPU; on a GPU they are where no rounding is, and overflow and vanish where NumPy's do.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ def schedule(request: pytest.FixtureRequest, xp: ModuleType) -> Iterator[None]:
         yield
 
 
-def data_for(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
+def data_for(name: str, dtype: str, shape: tuple[int, ...], schedule: str) -> Any:
     """Values whose scans no rounding touches, or any where NumPy's own order is kept."""
     integers = np.dtype(dtype).kind in "biu"
     exact_order = name == "multiply" or (name == "add" and dtype == "float16")
+    if schedule == "gpu" and exact_order and not integers:
+        if name == "add":
+            return ordinary(3, shape, dtype) % 4
+        return np.random.default_rng(3).choice([-1, 0.5, 1, 2, -2], shape).astype(dtype)
     if integers or name not in ("add", "multiply") or (exact_order and dtype[:5] == "float"):
         return ordinary(3, shape, dtype, "hostile")
     return ordinary(3, shape, dtype)
@@ -48,11 +53,12 @@ def data_for(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
     indirect=["schedule"])
 def test_every_ufunc_scans_every_dtype(dtype: str, xp: ModuleType) -> None:
     batch = Batch(xp)
+    schedule = "cpu" if xp is np else xp.config.settings.schedule
     for shape, axis in (((67,), 0), ((5, 33), 0)):
         for name in UFUNCS:
             if shape != (67,) and name in UFUNCS[2:]:
                 continue
-            data = data_for(name, dtype, shape)
+            data = data_for(name, dtype, shape, schedule)
             if dtype[:7] == "complex" and name == "multiply":
                 data = np.sign(data.real).astype(dtype) * 1j
             batch.same(f"{name} {shape} {axis}",
@@ -125,7 +131,52 @@ def test_sums_of_floats_are_close_to_the_exact_ones(xp: ModuleType) -> None:
     weight = np.cumsum(np.abs(data).astype(np.longdouble)) * np.finfo("float32").eps
     assert np.all(error <= weight * 20)
     products = data[:2000] / 4 + 1
-    assert np.array_equal(host(xp.cumprod(xp.array(products))), np.cumprod(products))
+    found, expected = host(xp.cumprod(xp.array(products))), np.cumprod(products)
+    if xp is np or xp.config.settings.schedule == "cpu":
+        assert np.array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, rtol=2000 * np.finfo("float32").eps)
+
+
+@pytest.mark.parametrize("schedule", ["gpu"], indirect=True)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_products_leave_the_range_where_numpys_do(dtype: str, xp: ModuleType) -> None:
+    """Factors of a piece overflow or vanish by themselves; the running product only at times."""
+    most, length = np.finfo(dtype).maxexp - 1, 9_000
+    up, down = 2.0 ** (most // 2), 2.0 ** -(most // 2)
+    rng = np.random.default_rng(4)
+    walks = {
+        "inside": np.tile([down, down, up, up], length // 4),
+        "up first": np.tile([up, up, down, down], length // 4),
+        "up for good": np.concatenate([np.full(5, up), np.full(length, down)]),
+        "down for good": np.concatenate([np.full(7, down), np.full(length, -up)]),
+        "a zero after that": np.concatenate([np.full(5, up), np.full(100, down), [0.0, up]]),
+        "a zero before that": np.concatenate([[0.0], np.full(length, up)]),
+        "an infinity": np.concatenate([np.full(70, -1.0), [np.inf], np.full(5, down), [0.0, 1]]),
+        "NaN": np.concatenate([np.full(700, -1.0), [np.nan], np.full(500, down)]),
+        "signs": rng.choice([-1.0, 1.0], length),
+        "a subnormal factor": np.array([np.finfo(dtype).smallest_subnormal, up, -up, 2, 0.5]),
+        "never back": np.concatenate([np.full(length, 2.0**-6), [0.5], np.full(length, 2.0**6)]),
+    }
+    batch = Batch(xp)
+    for label, factors in walks.items():
+        data = factors.astype(dtype)
+        batch.same(label, lambda m, d=data: m.cumprod(m.array(d)))
+        batch.same(f"{label}, rows", lambda m, d=data: m.cumprod(m.array(np.stack([d, -d])), 1))
+        batch.same(f"{label}, columns",
+                   lambda m, d=data: m.cumprod(m.array(np.stack([d, -d]).T), 0))
+    batch.check()
+
+
+@pytest.mark.parametrize("schedule", ["gpu"], indirect=True)
+def test_regrouped_scans_are_close_to_the_exact_ones(xp: ModuleType) -> None:
+    near_one = 1 + ordinary(6, LONG, "float64", "unit") * 1e-3
+    angles = near_one * 1j
+    for data in (near_one, np.exp(angles)):
+        np.testing.assert_allclose(host(xp.cumprod(xp.array(data))), np.cumprod(data), rtol=1e-9)
+    halves = ordinary(6, LONG, "float16", "unit")
+    found = host(xp.cumsum(xp.array(halves))).astype(np.float64)
+    exact = np.cumsum(halves.astype(np.float64))
+    assert np.all(np.abs(found - exact) <= 2.0**-10 * np.abs(exact) + 1e-2)
 
 
 @pytest.mark.parametrize("schedule", ["cpu"], indirect=True)
@@ -202,7 +253,7 @@ def test_scans_fuse_with_their_producers_and_consumers(
     assert launched(one_row) == 2
     assert launched(two_scans) == 2
     assert launched(costly_producer) == 2
-    assert launched(table) == 2
+    assert launched(table) in (2, 3)  # columns are in pieces where work-items are many
     before = xp.stats()["fallbacks"]
     with xp.config.override(fusion="off"):
         one_row()

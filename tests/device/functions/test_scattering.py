@@ -202,10 +202,23 @@ def place_masked(m: Any, x: Any, i: Any, v: Any) -> None:
 def test_of_equal_places_the_last_one_stays(
     xp: ModuleType, change: Callable[..., None], dtype: str
 ) -> None:
-    for size, count in ((40, 300), (5000, 3000)):
+    for size, count in ((40, 300), (5000, 3000), (5000, 200)):
         x = RNG.integers(0, 100, size).astype(dtype)
         values = RNG.integers(0, 100, count).astype(dtype)
         same(xp, change, x, RNG.integers(0, size, count), values)
+
+
+@pytest.mark.parametrize("count", [5000, 3000, 200])
+def test_distinct_places_are_written_at_once(
+    xp: ModuleType, count: int
+) -> None:
+    x, values = RNG.integers(0, 100, 5000), RNG.integers(0, 100, count)
+    places = RNG.permutation(x.size)[:count]
+    same(xp, set_values, x, places, values)
+    same(xp, through_a_view, x, places, values)
+    places[-1] = places[0]  # one repeats
+    same(xp, set_values, x, places, values)
+    same(xp, read_others, x, places, values)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i8", "u1"])
@@ -222,7 +235,7 @@ def test_an_addition_through_indices_copies_nothing(xp: ModuleType) -> None:
     xp.evaluate(x, i, x[i])
     x[i] += xp.asarray(np.float32(2))
     plan = xp.explain(x)
-    assert [kernel.kind for kernel in plan.kernels] == ["scatter"] * 3
+    assert [kernel.kind for kernel in plan.kernels] == ["map"] + ["scatter"] * 4
     assert plan.kernels[-1].ops == ("gather", "add")
     assert not any("copied" in cut.reason for cut in plan.cuts)
 
@@ -308,6 +321,55 @@ def test_elements_of_one_place_are_folded_in_their_order(
         getattr(m, name).at(x, i, v)
 
     same(xp, change, x, RNG.integers(-x.size, x.size, values.size), values)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["add", "subtract"])
+def test_many_elements_of_few_places_are_tallied(
+    xp: ModuleType, name: str, dtype: str
+) -> None:
+    if not xp.get_device().traits.fp64:
+        pytest.skip("sums are of double precision")
+    x, values = RNG.random((5, 80)).astype(dtype), RNG.random(70_001).astype(dtype)
+    x[0, 0] = -0.0
+    rows, columns = RNG.integers(0, 5, 70_001), RNG.integers(1, 80, 70_001)
+    expected = x.astype("f8")
+    getattr(np, name).at(expected, (rows, columns), values.astype("f8"))
+    found = []
+    for _ in range(2):
+        y = xp.asarray(x)
+        getattr(xp, name).at(y, (xp.asarray(rows), xp.asarray(columns)), xp.asarray(values))
+        assert "tally" in launched(xp, y)
+        found.append(np.asarray(y))
+    assert found[0].tobytes() == found[1].tobytes()
+    assert found[0].dtype == dtype
+    assert np.signbit(found[0][0, 0])  # no element goes there
+    np.testing.assert_allclose(found[0], expected, rtol=1e-6 if dtype == "f4" else 1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2", "u4", "c8"])
+@pytest.mark.parametrize("places", ["any", "one", "few", "each", "the end"])
+def test_long_and_short_runs_are_folded_in_pieces(
+    xp: ModuleType, places: str, dtype: str
+) -> None:
+    size, count = 60_000, 40_003
+    index = {
+        "any": RNG.integers(0, size, count), "one": np.full(count, 5),
+        "few": RNG.choice([0, 3, size - 1], count), "each": RNG.permutation(size)[:count],
+        "the end": np.maximum(np.arange(count), count - 500) + size - count,
+    }[places]
+    names = ["add", "subtract", "multiply"] + ["maximum", "minimum"] * (dtype != "c8")
+    for name in names:
+        # No sum is rounded, and no product: small integers, and powers of two.
+        powers = [*[1] * 200, -1, 2, 0.5]  # so few that their product stays in range
+        choice = powers if name == "multiply" and dtype in ("f4", "c8") else range(9)
+        x = RNG.integers(0, 9, size).astype(dtype)
+        values = RNG.permutation(np.resize(choice, count)).astype(dtype)
+
+        def change(m: Any, x: Any, i: Any, v: Any, name: str = name) -> None:
+            getattr(m, name).at(x, i, v)
+
+        same(xp, change, x, index, values)
 
 
 def test_rows_are_folded_into_views_in_their_order(xp: ModuleType) -> None:

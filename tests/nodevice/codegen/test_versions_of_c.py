@@ -117,6 +117,11 @@ def programs() -> Iterator[tuple[str, str]]:
         roots[how] = build.library(
             "scatter", (bins, places, build.cast(places, bins.dtype)), bins.shape, bins.dtype, param
         )
+    for count, how in ((700, "add"), (N, "subtract")):
+        operands = (bins, array(count, dtype=INT32), array(count, dtype=bins.dtype))
+        roots[f"segments_{how}"] = build.library(
+            "segments", operands, bins.shape, bins.dtype, how
+        )
     for n, name in ((360, "fft"), (1 << 16, "ifft"), (1001, "rfft"), (509, "irfft"), (7, "hfft")):
         for char in "fd":
             dtype = {"fft": "e", "rfft": char}.get(name, char.upper())

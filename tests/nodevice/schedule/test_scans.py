@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.ops.table import REDUCTIONS
 from clfuse.schedule.kinds import is_sequential
 from clfuse.target.traits import DeviceTraits, with_schedule
 from tests.support.recording import (
@@ -97,7 +99,7 @@ def test_a_scan_of_a_scan_and_a_sum_of_one_go_through_memory() -> None:
     assert [cut.nbytes for cut in planned(total).cuts if cut.node >= 0] == [8 * N]
 
 
-def test_what_overflows_or_rounds_on_the_way_is_never_split() -> None:
+def test_what_overflows_on_the_way_is_whole_on_a_cpu() -> None:
     float16, int32 = np.dtype(np.float16), np.dtype(np.int32)
     assert is_sequential("multiply", FLOAT64)
     assert is_sequential("add", float16)
@@ -107,6 +109,37 @@ def test_what_overflows_or_rounds_on_the_way_is_never_split() -> None:
         (kernel,) = kernels(planned(build.scan(name, array(N, dtype=dtype), 0, dtype)))
         assert kernel.chunks == 1
         assert kernel.work_items == 1
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["pieces", "look-back"])
+@pytest.mark.parametrize(("shape", "axis"), [
+    ((10_000_000,), 0), ((10, 1_000_000), 1), ((1_000_000, 10), 0), ((3200, 3200), 0),
+    ((3200, 3200), 1), ((20, 25_000, 20), 1),
+])
+def test_no_scan_of_a_gpu_has_few_work_items(
+    waits: bool, shape: tuple[int, ...], axis: int
+) -> None:
+    """Ten million elements, of every fold and dtype, along every axis of every shape."""
+    traits = replace(
+        with_schedule(DeviceTraits(compute_units=132, local_nbytes=48 << 10), "gpu"),
+        groups_progress=waits,
+    )
+    for name, fold in REDUCTIONS.items():
+        for char in "?bBhHiIqQefdFD":
+            dtype = np.dtype(char)
+            if fold.identity_of(dtype.name) is None:
+                continue
+            made = build.scan(name, array(*shape, dtype=dtype), axis, dtype)
+            large = [
+                kernel for kernel in kernels(planned(made, traits=traits))
+                if math.prod(kernel.extents) >= 10_000_000
+            ]
+            assert 1 <= len(large) <= 2
+            # Without waiting groups the running product of floats is one group's for each row.
+            walks = name == "multiply" and char in "efd" and not waits
+            least = 256 if walks else 9_000
+            for kernel in large:
+                assert kernel.work_items >= least, (name, char, kernel.label, kernel.work_items)
 
 
 def test_a_result_takes_over_an_input_that_dies() -> None:

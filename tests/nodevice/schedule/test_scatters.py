@@ -70,15 +70,34 @@ def test_a_cpu_leaves_counts_and_writes_to_numpy() -> None:
         assert isinstance(launch, LibraryCall)
 
 
-def test_the_last_of_equal_places_takes_three_launches() -> None:
+def test_of_few_equal_places_the_last_takes_three_launches() -> None:
     write = written(
-        array(900, dtype="f4"), array(70, dtype="i4"), call("sin", array(70, dtype="f4"))
+        array(9000, dtype="f4"), array(70, dtype="i4"), call("sin", array(70, dtype="f4"))
     )
     schedule = planned(GPU, write)
     assert kinds(schedule) == ["scatter"] * 3
     moved = [kernel_nbytes(one, schedule) for one in schedule.launches[-3:]
              if isinstance(one, Kernel)]
     assert moved == [70 * 8, 70 * 12, 70 * 16]  # never all of the array, nor of its table
+
+
+@pytest.mark.parametrize(("size", "count", "steps"), [
+    (1000, 1000, ["mark", "maximum", "set"]), (8000, 1000, ["mark", "maximum", "set"]),
+    (64_000, 1000, ["mark", "exchange", "maximum", "set"]),
+    (64_001, 1000, ["exchange", "maximum", "set"]), (999, 1000, ["last", "set"]),
+])
+def test_many_places_are_tested_before_the_last_is_found(
+    size: int, count: int, steps: list[str]
+) -> None:
+    write = written(array(size, dtype="f4"), array(count, dtype="i4"), array(count, dtype="f4"))
+    launches = [each for each in planned(GPU, write).launches if isinstance(each, Kernel)]
+    scatters = [each.scatter for each in launches if each.scatter is not None]
+    assert [each.how for each in scatters] == steps
+    marks = 1 + -(-size // 32) if "mark" in steps else 0
+    assert {each.tested for each in scatters} == {marks}
+    zeros = [each.extents for each in launches if each.scatter is None]
+    words = marks + (size if "exchange" not in steps else 0)
+    assert zeros == ([(words,)] if words else [])
 
 
 def test_distinct_places_are_one_launch() -> None:
@@ -90,7 +109,7 @@ def test_distinct_places_are_one_launch() -> None:
 
 def test_what_replaces_an_element_may_be_made_of_it() -> None:
     def changed(*, elsewhere: bool) -> Node:
-        old, index = array(900, dtype="f4"), array(70, dtype="i4")
+        old, index = array(9000, dtype="f4"), array(70, dtype="i4")
         place = array(70, dtype="i4") if elsewhere else index
         read = build.gather(old, place, (70,), 0, (0,))
         return written(old, index, call("add", read, read))
@@ -127,3 +146,16 @@ def test_groups_are_no_larger_than_the_device_takes() -> None:
     (kernel,) = planned(small, tally).launches
     assert isinstance(kernel, Kernel)
     assert kernel.work_group == 32
+
+
+@pytest.mark.parametrize(("how", "counts"), [
+    ("add", [1_000_000, 125_000, 15_626, 1_954, 246]), ("divide", [1_000_000]),
+])
+def test_elements_of_one_place_are_folded_by_many_work_items(how: str, counts: list[int]) -> None:
+    places, values = array(1_000_000, dtype="i4"), array(1_000_000, dtype="f4")
+    old = array(1000, dtype="f4")
+    folded = build.library("segments", (old, places, values), old.shape, old.dtype, how)
+    launches = [each for each in planned(GPU, folded).launches if isinstance(each, Kernel)]
+    assert [each.extents for each in launches] == [(count,) for count in counts]
+    for each in launches[:-1]:
+        assert each.work_items >= each.extents[0] // 16
