@@ -433,11 +433,13 @@ class LibraryCall:
 
 @dataclass(slots=True)
 class SortPass:
-    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``.
+    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``;
+    or ``rows``, all of a sort of short rows.
 
     `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
     `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
     ``bits``. `call` is what all passes make. Tiles have `each` keys a work-item; 0: no tiles.
+    Of ``rows`` a work-group has `chunks` of them, each with room for `length` keys.
     """
 
     stage: str

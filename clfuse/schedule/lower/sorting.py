@@ -7,7 +7,9 @@ and a stable sort of floats the elements, because 0.0 and -0.0 have one key ther
 
 On a GPU a work-group takes a piece of a row and digits of eight bits, and brings a tile after the
 other in their order in local memory, so that equal digits go to memory side by side
-(`kernels/radix_tiles.cl.mako`); of short rows a work-item takes a piece, and digits of four bits.
+(`kernels/radix_tiles.cl.mako`). Rows that find room in local memory are sorted there by a network
+of comparisons, in one launch (`kernels/sort_rows.cl.mako`). Of rows between, and where local memory
+is small, a work-item takes a piece, and digits of four bits.
 
 On a CPU every core has one piece of a row and digits of eight bits. NumPy keeps the sorts that it
 does with vector instructions or by digits itself; its stable sorts and its ``argsort`` of wider
@@ -41,6 +43,14 @@ runs of equal digits."""
 
 LEAST_TILED: Final = 2048
 """Keys of a row from which on tiles are worth it: below, there are nearly as many counters."""
+
+KEYS_IN_REGISTERS: Final = 8
+"""Keys that a work-item sorts by itself: the more, the fewer barriers; they and their places are in
+registers."""
+
+LONGEST_IN_GROUP: Final = 2048
+"""Keys of a row that one work-group sorts: a network compares a key with more others the longer the
+row is, and a group has no more work-items than `GROUP`."""
 
 GROUPS_PER_UNIT: Final = 16
 """Pieces for each multiprocessor, some three times what it works on at once: none waits long for
@@ -105,10 +115,11 @@ def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:
 def _fits_32_bits(call: LibraryCall, traits: DeviceTraits) -> bool:
     """Whether the launches' indices do: of elements, wherever they lie, and of counters."""
     (operand,) = call.operands
+    together = rows_together(call, traits)
     rows, n, chunks = _divided(call, traits)
     steps = zip(operand.shape, operand.strides, strict=True)
     reach = abs(operand.offset) + sum([abs(step) * (extent - 1) for extent, step in steps])
-    counters = rows * chunks << _digit_bits(call, traits)
+    counters = 0 if together else rows * chunks << _digit_bits(call, traits)
     return max(rows * n, reach, counters) < index_limit(traits)
 
 
@@ -124,6 +135,29 @@ def _divided(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int]:
     if traits.schedule == "gpu":
         return rows, n, min(-(-n // LEAST_CHUNK), max(1, CHUNKS // rows))
     return rows, n, min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
+
+
+def rows_together(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int] | None:
+    """How many rows a work-group sorts in local memory, for how many keys there is room in each,
+    and how many keys a work-item has; None where a row finds no room."""
+    (operand,) = call.operands
+    n = operand.shape[sort_axis(call)]
+    if traits.schedule != "gpu" or n > LONGEST_IN_GROUP:
+        return None
+    room = max(2, 1 << (n - 1).bit_length())
+    each = min(KEYS_IN_REGISTERS, room)
+    payload = _payload(call)
+    wide = operand.dtype.itemsize == 8
+    item = (10 if payload else 8) if wide else (8 if payload else 4)
+    brought = operand.dtype.itemsize if payload == "bits" else 0
+    rows = math.prod(operand.shape) // n
+    group = 1 << (min(GROUP, traits.max_work_group, 1 << 30).bit_length() - 1)
+    # One key's room behind those of each work-item (`kernels/sort_rows.cl.mako`).
+    while group * ((each + 1) * item + each * brought) > traits.local_nbytes:
+        group //= 2
+    while group * each // 2 >= max(room, rows * room):
+        group //= 2
+    return (group * each // room, room, each) if group * each >= room else None
 
 
 def keys_of_item(call: LibraryCall, traits: DeviceTraits) -> int:
@@ -153,6 +187,16 @@ def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> 
     Two arrays of keys take turns.
     """
     assert is_sortable(call)
+    together = rows_together(call, traits)
+    if together is not None:
+        (operand,) = call.operands
+        n = operand.shape[sort_axis(call)]
+        return [
+            SortPass(
+                "rows", call, math.prod(operand.shape) // n, n, together[0], together[1], 0, 0,
+                _payload(call), (operand.value,), (call.target,), together[2],
+            )
+        ]  # fmt: skip
     digit_bits = _digit_bits(call, traits)
     each = keys_of_item(call, traits)
     (operand,) = call.operands

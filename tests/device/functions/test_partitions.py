@@ -16,7 +16,7 @@ pytestmark = pytest.mark.clfuse_only
 
 @pytest.fixture
 def gpu(xp: ModuleType, setting: Callable[..., None]) -> ModuleType:
-    """The library, on a device whose sorts are kernels, and which may not leave anything to NumPy."""
+    """The library, where sorts are kernels and nothing may be left to NumPy."""
     setting(schedule="gpu", fallback="raise", host_us=0)
     return xp
 
