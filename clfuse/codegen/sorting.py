@@ -64,6 +64,8 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
         nbits=8 * size,
         infinity=_INFINITY.get(size, "0"),
         nan=_NAN.get(size, "0"),
+        is_first=step.is_first,
+        is_last=step.is_last,
         digit_bits=step.digit_bits,
         digits=1 << step.digit_bits,
         in_pieces=traits.schedule == "cpu",
@@ -110,17 +112,36 @@ def _read_digits(
     for name, number in (("chunks", step.chunks), ("length", step.length)):
         arguments.integer(name, number)
     arguments.integer("shift", step.shift)
-    k.keys = arguments.buffer(step.reads[0], key)
+    if not step.is_first:
+        k.keys = arguments.buffer(step.reads[0], key)
 
 
 def _write_sorted(
     step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype, carried: np.dtype
 ) -> None:
     """What the stages have that put keys, and what travels with them, into their order."""
+    if step.payload and not step.is_first:
+        k.carried = arguments.buffer(step.reads[1], carried)
+    if step.is_last:
+        return
     k.sorted_keys = arguments.buffer(step.writes[0], key, written=True)
     if step.payload:
-        k.carried = arguments.buffer(step.reads[1], carried)
         k.sorted_carried = arguments.buffer(step.writes[1], carried, written=True)
+
+
+def _ends(step: SortPass, arguments: Arguments, k: SimpleNamespace) -> None:
+    """What a pass has besides that loads elements, or that stores them."""
+    (operand,) = step.call.operands
+    bits = INTEGERS[operand.dtype.itemsize]
+    if step.is_first:
+        k.source = arguments.buffer(operand.value, bits)
+        k.source_place, k.decode = _place(step, arguments, "", operand.strides, operand.offset)
+    elif step.is_last and step.stage == "scatter":
+        written = np.dtype(np.int64) if step.payload == "order" else bits
+        k.target = arguments.buffer(step.writes[0], written, written=True)
+        k.target_place, k.decode = _place(
+            step, arguments, "to_", contiguous_strides(operand.shape), 0
+        )
 
 
 def _tiled(
@@ -143,13 +164,14 @@ def _tiled(
         k.table = arguments.buffer(step.writes[0], counters, written=True)
         groups = step.rows
     else:
+        _ends(step, arguments, k)
         _read_digits(step, arguments, k, key)
         if step.stage == "count":
             k.table = arguments.buffer(step.writes[0], counters, written=True)
         else:
-            before = step.reads[len(step.writes) :]
-            k.table = arguments.buffer(before[0], counters, written=True)
-            k.totals = arguments.buffer(before[1], counters) if segments > 1 else ""
+            tables = step.reads[2 if step.payload and not step.is_first else 1 :]
+            k.table = arguments.buffer(tables[0], counters, written=True)
+            k.totals = arguments.buffer(tables[1], counters) if segments > 1 else ""
             _write_sorted(step, arguments, k, key, carried)
     k.signature = arguments.signature
     source = templates.render("radix_tiles.cl.mako", {"k": k})
@@ -189,7 +211,7 @@ def _place(
     (operand,) = step.call.operands
     axis = sort_axis(step.call)
     along = arguments.integer(f"{name}along", strides[axis])
-    terms, lines = [arguments.integer(f"{name}start", offset), f"{along} * c"], []
+    terms, lines = [arguments.integer(f"{name}offset", offset), f"{along} * c"], []
     rest = "row"
     for dim in reversed([dim for dim in range(len(operand.shape)) if dim != axis]):
         if operand.shape[dim] == 1:

@@ -169,8 +169,8 @@ def keys_of_item(call: LibraryCall, traits: DeviceTraits) -> int:
         return 0
     key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
     for each in KEYS:
-        # Keys and their order, sixteen counters a work-item, and three numbers a digit.
-        nbytes = GROUP * ((each + 1) * (key_nbytes + 2) + 36 + 12)
+        # Keys and their order, eighteen counters a work-item, and four numbers a digit.
+        nbytes = GROUP * ((each + 1) * (key_nbytes + 2) + 36 + 20)
         if nbytes <= traits.local_nbytes:
             return each
     return 0
@@ -184,7 +184,8 @@ def _digit_bits(call: LibraryCall, traits: DeviceTraits) -> int:
 def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
     """The launches that sort, with memory of their own for keys and counters.
 
-    Two arrays of keys take turns.
+    Two arrays of keys take turns. Passes over tiles need neither keys before the first of them nor
+    after the last.
     """
     assert is_sortable(call)
     together = rows_together(call, traits)
@@ -209,32 +210,50 @@ def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> 
     payload = _payload(call)
     key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
     carried_nbytes = {"": 0, "order": 4, "bits": operand.dtype.itemsize}[payload]
-    keys = [values.new(count * key_nbytes) for _ in range(2)]
-    carried = [values.new(count * carried_nbytes) for _ in range(2)] if payload else []
+    shifts = range(0, nbits, digit_bits)
+    # A single pass would overwrite what it reads, where the sort is in place.
+    from_elements, to_elements = bool(each) and len(shifts) > 1, bool(each)
+    sides = min(2, len(shifts) + 1 - from_elements - to_elements)
+    keys = [values.new(count * key_nbytes) for _ in range(sides)]
+    carried = [values.new(count * carried_nbytes) for _ in range(sides)] if payload else []
     table = values.new(rows * chunks * 4 << digit_bits)
     totals = []
     if each and chunks > SEGMENT:
         totals.append(values.new(rows * -(-chunks // SEGMENT) * 4 << digit_bits))
 
-    def made(stage: str, reads: list[int], writes: list[int], shift: int = 0) -> SortPass:
+    def made(
+        stage: str, reads: list[int], writes: list[int], shift: int = 0,
+        *, is_first: bool = False, is_last: bool = False,
+    ) -> SortPass:  # fmt: skip
         return SortPass(
             stage, call, rows, n, chunks, length, digit_bits, shift, payload,
-            tuple(reads), tuple(writes), each,
+            tuple(reads), tuple(writes), each, is_first, is_last,
         )  # fmt: skip
 
-    passes = [made("encode", [operand.value], [keys[0], *carried[:1]])]
-    now = 0
-    for shift in range(0, nbits, digit_bits):
-        here, there = ([side[turn] for side in (keys, carried) if side] for turn in (now, 1 - now))
-        passes.append(made("count", [keys[now]], [table], shift))
+    passes = []
+    here = [operand.value]
+    turn = 0
+    if not from_elements:
+        here = [keys[0], *carried[:1]]
+        passes.append(made("encode", [operand.value], here))
+        turn = 1
+    for shift in shifts:
+        is_first = from_elements and shift == 0
+        is_last = to_elements and shift == shifts[-1]
+        there = [call.target]
+        if not is_last:
+            there = [side[turn % sides] for side in (keys, carried) if side]
+        ends = {"is_first": is_first, "is_last": is_last}
+        passes.append(made("count", here[:1], [table], shift, is_first=is_first))
         if totals:
             passes.append(made("sums", [table], [table, *totals]))
         scanned = totals or [table]
         passes.append(made("scan", scanned, scanned))
-        passes.append(made("scatter", [*here, table, *totals], there, shift))
-        now = 1 - now
-    last = carried[now] if payload else keys[now]
-    passes.append(made("decode", [last], [call.target]))
+        passes.append(made("scatter", [*here, table, *totals], there, shift, **ends))
+        here = there
+        turn += 1
+    if not to_elements:
+        passes.append(made("decode", here[-1:], [call.target]))
     return passes
 
 

@@ -42,7 +42,9 @@ def test_long_rows_are_sorted_by_bytes_and_short_ones_by_halves(char: str, nbyte
             GPU, compute_units=132, local_nbytes=local << 10)).launches
         assert all(isinstance(launch, SortPass) for launch in launches)
         found = [launch.stage for launch in launches if isinstance(launch, SortPass)]
-        assert found == ["encode", *stages * digits, "decode"]
+        # Passes over tiles load and store elements, but for a single one.
+        before = ["encode"] if local == 4 or digits == 1 else []
+        assert found == [*before, *stages * digits, *(["decode"] if local == 4 else [])]
 
 
 def test_rows_that_find_room_in_local_memory_are_one_launch() -> None:
@@ -83,7 +85,7 @@ def test_tiles_of_a_sort_fit_in_local_memory() -> None:
                 assert (launch.chunks - 1) * launch.length < N <= launch.chunks * launch.length
                 source = render_sort(launch, traits, lambda value: value).source
                 words = re.findall(r"__local (\w+) \w+\[(\d+)\];", source)
-                sizes = {"uint": 4, "key_t": 8 if char == "d" else 4, "ushort": 2}
+                sizes = {"uint": 4, "key_t": 8 if char == "d" else 4, "ushort": 2, "ushort2": 4}
                 assert sum(sizes[kind] * int(count) for kind, count in words) <= local << 10
 
 
