@@ -184,48 +184,22 @@ ${load_key("start + place")}\
         first[lane] = base[lane] - begin;
         base[lane] += past[lane] - begin;
         barrier(CLK_LOCAL_MEM_FENCE);
-% if k.payload and not k.is_first:
-% for i in range(k.each):
-        int c${i}, from${i};
-        if (lane + ${i * k.group} < count) {
-            const key_t key = held[AT(lane + ${i * k.group})];
-            c${i} = (int)first[DIGIT(key)] + lane + ${i * k.group};
-            from${i} = from[AT(lane + ${i * k.group})];
-% if not k.is_last:
-            ${k.sorted_keys}[row * n + c${i}] = key;
-% endif
-        }
-% endfor
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int place = lane; place < count; place += ${k.group})
-            held[AT(place)] = (key_t)${k.carried}[row * n + start + place];
-        barrier(CLK_LOCAL_MEM_FENCE);
-% for i in range(k.each):
-        if (lane + ${i * k.group} < count) {
-            const int c = c${i};
-% if k.is_last:
-            ${k.target}[${k.target_place}] = ${"(long)" if k.payload == "order" else "(bits_t)"}held[AT(from${i})];
-% else:
-            ${k.sorted_carried}[row * n + c] = held[AT(from${i})];
-% endif
-        }
-% endfor
-% else:
         for (int place = lane; place < count; place += ${k.group}) {
             const key_t key = held[AT(place)];
-% if k.is_last:
-            const int c = (int)first[DIGIT(key)] + place;
-            ${k.target}[${k.target_place}] = ${k.decoded}(key);
-% else:
-            const int to = row * n + (int)first[DIGIT(key)] + place;
-            ${k.sorted_keys}[to] = key;
-% if k.payload:
-            const int c = start + from[AT(place)];
-            ${k.sorted_carried}[to] = ${"c" if k.payload == "order" else f"{k.source}[{k.source_place}]"};
+            const int target = (int)first[DIGIT(key)] + place;
+% if not k.is_last:
+            ${k.sorted_keys}[row * n + target] = key;
 % endif
+% if k.is_first and k.payload:
+            const int c = start + from[AT(place)];
+            ${k.sorted_carried}[row * n + target] = ${"c" if k.payload == "order" else f"{k.source}[{k.source_place}]"};
+% elif k.is_last:
+            const int c = target;
+            ${k.target}[${k.target_place}] = ${f"{k.decoded}(key)" if not k.payload else f"{k.carried}[row * n + start + from[AT(place)]]"};
+% elif k.payload:
+            ${k.sorted_carried}[row * n + target] = ${k.carried}[row * n + start + from[AT(place)]];
 % endif
         }
-% endif
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 % endif
