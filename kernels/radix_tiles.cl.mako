@@ -137,16 +137,9 @@ ${load_key("start + place")}\
         barrier(CLK_LOCAL_MEM_FENCE);
 % for part in range(0, k.digit_bits, 4):
         {
+            // How many keys with the same four bits are before each in its lane.
 % for i in range(k.each):
-            const key_t key${i} = held[mine + ${i}];
-% endfor
-            // How many keys with the same four bits are before each in its lane, and where it was found.
-% for i in range(k.each):
-            const int bits${i} = (int)(key${i} >> (shift + ${part})) & 15;
-            uint rank${i} = counters[COUNTER(bits${i})]++;
-% if k.payload:
-            const ushort from${i} = ${f"from[mine + {i}]" if part else f"lane * {k.each} + {i}"};
-% endif
+            uint rank${i} = counters[COUNTER((int)(held[mine + ${i}] >> (shift + ${part})) & 15)]++;
 % endfor
             barrier(CLK_LOCAL_MEM_FENCE);
             uint sum = 0;
@@ -160,9 +153,16 @@ ${load_key("start + place")}\
             counters[lane * 18 + ${2 * i + 1}] = (ushort)(sum + pair${i}.x);
             sum += (uint)pair${i}.x + pair${i}.y;
 % endfor
+            // Loaded again: registers that are held while sums are made cost more than local memory does.
+% for i in range(k.each):
+            const key_t key${i} = held[mine + ${i}];
+% if k.payload:
+            const ushort from${i} = ${f"from[mine + {i}]" if part else f"lane * {k.each} + {i}"};
+% endif
+% endfor
             barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(k.each):
-            rank${i} += counters[COUNTER(bits${i})];
+            rank${i} += counters[COUNTER((int)(key${i} >> (shift + ${part})) & 15)];
             held[AT(rank${i})] = key${i};
 % if k.payload:
             from[AT(rank${i})] = from${i};
