@@ -10,6 +10,8 @@ typedef ${k.key} key_t;
 typedef ${k.bits} bits_t;
 % if k.stage in ("encode", "decode"):
 #define SIGN ((bits_t)1 << ${k.nbits - 1})
+#define INFINITE ${k.infinity}
+#define QUIET ${k.nan}
 % endif
 
 __kernel void ${k.name}(${k.signature})
@@ -38,18 +40,7 @@ __kernel void ${k.name}(${k.signature})
 % endif
 % if k.stage == "encode":
         const bits_t b = ${k.source}[${k.place}];
-% if k.kind == "f":
-        key_t key = (b & SIGN) ? (key_t)(bits_t)~b : (key_t)(b | SIGN);
-% if k.payload:
-        if (b == SIGN) key = (key_t)SIGN;  // equal to 0.0
-% endif
-        if ((bits_t)(b & ~SIGN) > (bits_t)${k.infinity}) key = (key_t)(bits_t)~(bits_t)0;  // NaN is last
-% elif k.kind == "i":
-        const key_t key = (key_t)(bits_t)(b ^ SIGN);
-% else:
-        const key_t key = (key_t)b;
-% endif
-        ${k.keys}[e] = key;
+        ${k.keys}[e] = ${k.encoded}(b);
 % if k.payload == "order":
         ${k.carried}[e] = c;
 % elif k.payload == "bits":
@@ -62,15 +53,8 @@ __kernel void ${k.name}(${k.signature})
 % elif k.payload == "bits":
         ${k.target}[${k.place}] = ${k.carried}[e];
 % else:
-        const bits_t key = (bits_t)${k.keys}[e];
-% if k.kind == "f":
-        const bits_t number = (key & SIGN) ? (bits_t)(key ^ SIGN) : (bits_t)~key;
-        ${k.target}[${k.place}] = key == (bits_t)~(bits_t)0 ? (bits_t)${k.nan} : number;
-% elif k.kind == "i":
-        ${k.target}[${k.place}] = (bits_t)(key ^ SIGN);
-% else:
-        ${k.target}[${k.place}] = key;
-% endif
+        const key_t key = ${k.keys}[e];
+        ${k.target}[${k.place}] = ${k.decoded}(key);
 % endif
     }
 % elif k.stage == "scan":

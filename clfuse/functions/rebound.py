@@ -175,6 +175,29 @@ def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
     return False if a is None else NATIVE[np.any](a, *args, **kwargs)
 
 
+class _ArrayConverter:
+    """NumPy's ``_array_converter``, whose own would bring the elements to the host: arrays of ours
+    stay as they are, others become ours."""
+
+    def __init__(self, *values: Any) -> None:
+        as_array = NATIVE[np.asanyarray]
+        self._arrays = tuple([as_array(value) for value in values])
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __getitem__(self, place: int) -> Any:
+        return self._arrays[place]
+
+    def as_arrays(self, *, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
+        """The arrays; there are no subclasses among them."""
+        return self._arrays
+
+    def wrap(self, value: Any, *, to_scalar: bool | None = None) -> Any:
+        """A result of the class of what was given."""
+        return value
+
+
 def _is_of_nans(frame: types.FrameType) -> bool:
     return bool(frame.f_globals["__name__"] == "numpy.lib._nanfunctions_impl")
 
@@ -210,6 +233,8 @@ def _replaced() -> Mapping[Any, Any]:
     }  # fmt: skip
     if hasattr(sets, "_unique_hash"):
         found[sets._unique_hash] = _no_hash_table
+    if hasattr(sets, "_array_converter"):
+        found[sets._array_converter] = _ArrayConverter
     return found
 
 

@@ -433,11 +433,14 @@ class LibraryCall:
 
 @dataclass(slots=True)
 class SortPass:
-    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``.
+    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``;
+    or ``rows``, all of a sort of short rows.
 
     `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
     `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
     ``bits``. `call` is what all passes make. Tiles have `each` keys a work-item; 0: no tiles.
+    Of ``rows`` a work-group has `chunks` of them, each with room for `length` keys.
+    `is_first` passes over tiles load elements in place of keys, `is_last` ones store elements.
     """
 
     stage: str
@@ -452,6 +455,8 @@ class SortPass:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     each: int = 0
+    is_first: bool = False
+    is_last: bool = False
 
 
 @dataclass(slots=True)

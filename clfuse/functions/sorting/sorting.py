@@ -14,10 +14,18 @@ from typing import Any
 import numpy as np
 
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
-from clfuse.arrays.handle import Handle, c_strides, fresh, is_writeable, node_of
-from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node
+from clfuse.arrays.handle import (
+    Handle,
+    c_strides,
+    fresh,
+    is_contiguous,
+    is_writeable,
+    layout,
+    node_of,
+)
+from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node, stride_order
 from clfuse.arrays.promotion import INT64
-from clfuse.arrays.views import normalized_axis, reshape_view
+from clfuse.arrays.views import normalized_axis, permute_axes, reshape_view
 from clfuse.dispatch.host_call import count_copies, native
 from clfuse.dispatch.library_steps import size_of, step
 from clfuse.dispatch.registry import UFUNCS
@@ -31,6 +39,9 @@ from clfuse.target.traits import LEAST_SORTED
 
 How = tuple[tuple[str, Any], ...]
 """Keyword arguments of a sort, sorted out: what a node carries."""
+
+_BY_KERNELS = ("sort", "argsort", "partition", "argpartition")
+"""A sort is a partition at all places, by kernels in little more time than one."""
 
 _NOT_GIVEN = (None, np._NoValue)
 
@@ -78,7 +89,7 @@ def _reversed(handle: Handle) -> Handle:
 
 def _has_kernels(name: str, dtype: np.dtype) -> bool:
     """Whether the current device sorts by kernels of ours (`schedule.lower.sorting`)."""
-    if name not in ("sort", "argsort") or dtype.kind == "c":
+    if name not in _BY_KERNELS or dtype.kind == "c":
         return False
     from clfuse.runtime.devices.selection import get_device
 
@@ -147,13 +158,15 @@ def argsort(
     size_of(handle._shape)
     if not how and handle._shape[place] >= LEAST_SORTED:
         how = (("kind", "stable"),)
-    extra = (("axis", place), *how)
     if not _has_kernels("argsort", handle._dtype):
         count_copies("argsort")
-    node = build.library(
-        "argsort", (node_of(handle),), handle._shape, INT64, ((handle._shape,), extra)
-    )
+    node = _order(handle, (("axis", place), *how))
     return fresh(known_within(node, handle._shape[place]))
+
+
+def _order(handle: Handle, how: How) -> Node:
+    param = ((handle._shape,), how)
+    return build.library("argsort", (node_of(handle),), handle._shape, INT64, param)
 
 
 def _places(kth: Any, extent: int) -> tuple[int, ...]:
@@ -184,6 +197,8 @@ def partition(
     handle, place = _flattened(a, axis)
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])
+    if _has_kernels("partition", handle._dtype):
+        return _changed(handle, place, "sort", lambda axis: (("axis", axis),))
     return _changed(handle, place, "partition", lambda axis: (places, axis))
 
 
@@ -199,7 +214,10 @@ def argpartition(
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])
-    node = step("argpartition", [node_of(handle)], handle._shape, INT64, (places, place))
+    if _has_kernels("argpartition", handle._dtype):
+        node = _order(handle, (("axis", place), ("kind", "stable")))
+    else:
+        node = step("argpartition", [node_of(handle)], handle._shape, INT64, (places, place))
     return fresh(known_within(node, handle._shape[place]))
 
 
@@ -252,6 +270,26 @@ def _change_in_place(handle: Handle, axis: Any, name: str, extra: Callable[[int]
             f"{name} array is read-only" if name == "partition" else "sort array is read-only"
         )
     place = normalized_axis(axis, len(handle._shape))
-    if math.prod(handle._shape) and not (name == "sort" and handle._shape[place] < 2):
-        counted = handle._view is not None or not _has_kernels(name, handle._dtype)
-        mutate(handle, name, [], extra(place), counted=counted)
+    if not math.prod(handle._shape) or (name == "sort" and handle._shape[place] < 2):
+        return
+    if not _has_kernels(name, handle._dtype):
+        mutate(handle, name, [], extra(place))
+        return
+    how = dict(extra(place)) if name == "sort" else {}
+    order = _storage_order(handle)
+    if order is None:
+        how.pop("axis", None)
+        put(handle, Ellipsis, sort(handle, place, **how))
+        return
+    how["axis"] = order.index(place)
+    mutate(permute_axes(handle, order), "sort", [], tuple(how.items()), counted=False)
+
+
+def _storage_order(handle: Handle) -> tuple[int, ...] | None:
+    """The handle's axes in the order in which they are those of its storage; None where the handle
+    shows a part of it, or reads it as another array."""
+    node = handle._storage.node
+    order = stride_order(handle._shape, layout(handle)[1]) or tuple(range(len(handle._shape)))
+    turned = permute_axes(handle, order)
+    is_whole = turned._shape == node.shape and layout(turned)[0] == 0 and is_contiguous(turned)
+    return order if is_whole and handle._dtype is node.dtype else None

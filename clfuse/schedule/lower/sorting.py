@@ -7,7 +7,9 @@ and a stable sort of floats the elements, because 0.0 and -0.0 have one key ther
 
 On a GPU a work-group takes a piece of a row and digits of eight bits, and brings a tile after the
 other in their order in local memory, so that equal digits go to memory side by side
-(`kernels/radix_tiles.cl.mako`); of short rows a work-item takes a piece, and digits of four bits.
+(`kernels/radix_tiles.cl.mako`). Rows that find room in local memory are sorted there by a network
+of comparisons, in one launch (`kernels/sort_rows.cl.mako`). Of rows between, and where local memory
+is small, a work-item takes a piece, and digits of four bits.
 
 On a CPU every core has one piece of a row and digits of eight bits. NumPy keeps the sorts that it
 does with vector instructions or by digits itself; its stable sorts and its ``argsort`` of wider
@@ -41,6 +43,14 @@ runs of equal digits."""
 
 LEAST_TILED: Final = 2048
 """Keys of a row from which on tiles are worth it: below, there are nearly as many counters."""
+
+KEYS_IN_REGISTERS: Final = 8
+"""Keys that a work-item sorts by itself: the more, the fewer barriers; they and their places are in
+registers."""
+
+LONGEST_IN_GROUP: Final = 2048
+"""Keys of a row that one work-group sorts: a network compares a key with more others the longer the
+row is, and a group has no more work-items than `GROUP`."""
 
 GROUPS_PER_UNIT: Final = 16
 """Pieces for each multiprocessor, some three times what it works on at once: none waits long for
@@ -105,10 +115,11 @@ def is_by_passes(call: LibraryCall, traits: DeviceTraits) -> bool:
 def _fits_32_bits(call: LibraryCall, traits: DeviceTraits) -> bool:
     """Whether the launches' indices do: of elements, wherever they lie, and of counters."""
     (operand,) = call.operands
+    together = rows_together(call, traits)
     rows, n, chunks = _divided(call, traits)
     steps = zip(operand.shape, operand.strides, strict=True)
     reach = abs(operand.offset) + sum([abs(step) * (extent - 1) for extent, step in steps])
-    counters = rows * chunks << _digit_bits(call, traits)
+    counters = 0 if together else rows * chunks << _digit_bits(call, traits)
     return max(rows * n, reach, counters) < index_limit(traits)
 
 
@@ -126,6 +137,29 @@ def _divided(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int]:
     return rows, n, min(-(-n // (LEAST_SORTED // 2)), -(-traits.compute_units // rows))
 
 
+def rows_together(call: LibraryCall, traits: DeviceTraits) -> tuple[int, int, int] | None:
+    """How many rows a work-group sorts in local memory, for how many keys there is room in each,
+    and how many keys a work-item has; None where a row finds no room."""
+    (operand,) = call.operands
+    n = operand.shape[sort_axis(call)]
+    if traits.schedule != "gpu" or n > LONGEST_IN_GROUP:
+        return None
+    room = max(2, 1 << (n - 1).bit_length())
+    each = min(KEYS_IN_REGISTERS, room)
+    payload = _payload(call)
+    wide = operand.dtype.itemsize == 8
+    item = (10 if payload else 8) if wide else (8 if payload else 4)
+    brought = operand.dtype.itemsize if payload == "bits" else 0
+    rows = math.prod(operand.shape) // n
+    group = 1 << (min(GROUP, traits.max_work_group, 1 << 30).bit_length() - 1)
+    # One key's room behind those of each work-item (`kernels/sort_rows.cl.mako`).
+    while group * ((each + 1) * item + each * brought) > traits.local_nbytes:
+        group //= 2
+    while group * each // 2 >= max(room, rows * room):
+        group //= 2
+    return (group * each // room, room, each) if group * each >= room else None
+
+
 def keys_of_item(call: LibraryCall, traits: DeviceTraits) -> int:
     """How many keys of a tile a work-item has; 0 where there are no tiles."""
     (operand,) = call.operands
@@ -135,8 +169,8 @@ def keys_of_item(call: LibraryCall, traits: DeviceTraits) -> int:
         return 0
     key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
     for each in KEYS:
-        # Keys and their order, sixteen counters a work-item, and three numbers a digit.
-        nbytes = GROUP * ((each + 1) * (key_nbytes + 2) + 36 + 12)
+        # Keys and their order, eighteen counters a work-item, and four numbers a digit.
+        nbytes = GROUP * ((each + 1) * (key_nbytes + 2) + 36 + 20)
         if nbytes <= traits.local_nbytes:
             return each
     return 0
@@ -150,9 +184,20 @@ def _digit_bits(call: LibraryCall, traits: DeviceTraits) -> int:
 def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> list[SortPass]:
     """The launches that sort, with memory of their own for keys and counters.
 
-    Two arrays of keys take turns.
+    Two arrays of keys take turns. Passes over tiles need neither keys before the first of them nor
+    after the last.
     """
     assert is_sortable(call)
+    together = rows_together(call, traits)
+    if together is not None:
+        (operand,) = call.operands
+        n = operand.shape[sort_axis(call)]
+        return [
+            SortPass(
+                "rows", call, math.prod(operand.shape) // n, n, together[0], together[1], 0, 0,
+                _payload(call), (operand.value,), (call.target,), together[2],
+            )
+        ]  # fmt: skip
     digit_bits = _digit_bits(call, traits)
     each = keys_of_item(call, traits)
     (operand,) = call.operands
@@ -165,32 +210,50 @@ def expand_sort(call: LibraryCall, values: ValueTable, traits: DeviceTraits) -> 
     payload = _payload(call)
     key_nbytes = 8 if operand.dtype.itemsize == 8 else 4
     carried_nbytes = {"": 0, "order": 4, "bits": operand.dtype.itemsize}[payload]
-    keys = [values.new(count * key_nbytes) for _ in range(2)]
-    carried = [values.new(count * carried_nbytes) for _ in range(2)] if payload else []
+    shifts = range(0, nbits, digit_bits)
+    # A single pass would overwrite what it reads, where the sort is in place.
+    from_elements, to_elements = bool(each) and len(shifts) > 1, bool(each)
+    sides = min(2, len(shifts) + 1 - from_elements - to_elements)
+    keys = [values.new(count * key_nbytes) for _ in range(sides)]
+    carried = [values.new(count * carried_nbytes) for _ in range(sides)] if payload else []
     table = values.new(rows * chunks * 4 << digit_bits)
     totals = []
     if each and chunks > SEGMENT:
         totals.append(values.new(rows * -(-chunks // SEGMENT) * 4 << digit_bits))
 
-    def made(stage: str, reads: list[int], writes: list[int], shift: int = 0) -> SortPass:
+    def made(
+        stage: str, reads: list[int], writes: list[int], shift: int = 0,
+        *, is_first: bool = False, is_last: bool = False,
+    ) -> SortPass:  # fmt: skip
         return SortPass(
             stage, call, rows, n, chunks, length, digit_bits, shift, payload,
-            tuple(reads), tuple(writes), each,
+            tuple(reads), tuple(writes), each, is_first, is_last,
         )  # fmt: skip
 
-    passes = [made("encode", [operand.value], [keys[0], *carried[:1]])]
-    now = 0
-    for shift in range(0, nbits, digit_bits):
-        here, there = ([side[turn] for side in (keys, carried) if side] for turn in (now, 1 - now))
-        passes.append(made("count", [keys[now]], [table], shift))
+    passes = []
+    here = [operand.value]
+    turn = 0
+    if not from_elements:
+        here = [keys[0], *carried[:1]]
+        passes.append(made("encode", [operand.value], here))
+        turn = 1
+    for shift in shifts:
+        is_first = from_elements and shift == 0
+        is_last = to_elements and shift == shifts[-1]
+        there = [call.target]
+        if not is_last:
+            there = [side[turn % sides] for side in (keys, carried) if side]
+        ends = {"is_first": is_first, "is_last": is_last}
+        passes.append(made("count", here[:1], [table], shift, is_first=is_first))
         if totals:
             passes.append(made("sums", [table], [table, *totals]))
         scanned = totals or [table]
         passes.append(made("scan", scanned, scanned))
-        passes.append(made("scatter", [*here, table, *totals], there, shift))
-        now = 1 - now
-    last = carried[now] if payload else keys[now]
-    passes.append(made("decode", [last], [call.target]))
+        passes.append(made("scatter", [*here, table, *totals], there, shift, **ends))
+        here = there
+        turn += 1
+    if not to_elements:
+        passes.append(made("decode", here[-1:], [call.target]))
     return passes
 
 

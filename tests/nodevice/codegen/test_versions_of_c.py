@@ -110,6 +110,7 @@ def programs() -> Iterator[tuple[str, str]]:
         "sort": sorted_(whole), "places": places_of(whole), "product": product,
         "large": call("tanh", large),
     }
+    roots["long_sort"], roots["long_places"] = sorted_(array(N)), places_of(array(N))
     bins, places = array(5000, dtype=np.int64), array(700, dtype=INT32)
     roots["tally"] = build.library("tally", [places], (4, 64), INT32)
     for how in ("set", "add"):

@@ -34,15 +34,41 @@ def test_long_rows_are_sorted_by_bytes_and_short_ones_by_halves(char: str, nbyte
     """Three launches a digit; four where one group would go over too many counters."""
     passes = ["count", "scan", "scatter"]
     halves = 1 if char == "?" else 2 * nbytes
-    for shape, digits, stages in (
-        ((30_000,), nbytes, passes), ((3000, 20), halves, passes), ((20, 3000), nbytes, passes),
-        ((N,), nbytes, ["count", "sums", "scan", "scatter"]),
+    for shape, digits, stages, local in (
+        ((30_000,), nbytes, passes, 48), ((3000, 2000), halves, passes, 4),
+        ((20, 3000), nbytes, passes, 48), ((N,), nbytes, ["count", "sums", "scan", "scatter"], 48),
     ):
         launches = planned(sorted_(array(*shape, dtype=char)), traits=replace(
-            GPU, compute_units=132, local_nbytes=48 << 10)).launches
+            GPU, compute_units=132, local_nbytes=local << 10)).launches
         assert all(isinstance(launch, SortPass) for launch in launches)
         found = [launch.stage for launch in launches if isinstance(launch, SortPass)]
-        assert found == ["encode", *stages * digits, "decode"]
+        # Passes over tiles load and store elements, but for a single one.
+        before = ["encode"] if local == 4 or digits == 1 else []
+        assert found == [*before, *stages * digits, *(["decode"] if local == 4 else [])]
+
+
+def test_rows_that_find_room_in_local_memory_are_one_launch() -> None:
+    for n, local, group, char, found in (
+        (64, 48, 256, "f", (32, 64, 8)), (64, 48, 128, "f", (16, 64, 8)),
+        (65, 48, 256, "f", (16, 128, 8)), (3, 48, 256, "f", (256, 4, 4)),
+        (2048, 48, 256, "d", (1, 2048, 8)), (2049, 48, 256, "f", None),
+        (1500, 16, 128, "f", None), (64, 2, 256, "f", (4, 64, 8)), (1, 48, 256, "b", (256, 2, 2)),
+    ):
+        traits = replace(GPU, local_nbytes=local << 10, max_work_group=group)
+        for made in (sorted_, places_of):
+            launches = planned(made(array(5000, n, dtype=char)), traits=traits).launches
+            assert isinstance(launches[0], SortPass)
+            if found is None:
+                assert launches[0].stage != "rows"
+                continue
+            (launch,) = launches
+            assert isinstance(launch, SortPass)
+            if made is sorted_:
+                assert (launch.chunks, launch.length, launch.each) == found
+            source = render_sort(launch, traits, lambda value: value).source
+            words = re.findall(r"__local (\w+) \w+\[(\d+)\];", source)
+            sizes = {"ushort": 2, "item_t": 8 if made is places_of or char == "d" else 4}
+            assert 0 < sum(sizes[kind] * int(count) for kind, count in words) <= local << 10
 
 
 def test_tiles_of_a_sort_fit_in_local_memory() -> None:
@@ -59,7 +85,7 @@ def test_tiles_of_a_sort_fit_in_local_memory() -> None:
                 assert (launch.chunks - 1) * launch.length < N <= launch.chunks * launch.length
                 source = render_sort(launch, traits, lambda value: value).source
                 words = re.findall(r"__local (\w+) \w+\[(\d+)\];", source)
-                sizes = {"uint": 4, "key_t": 8 if char == "d" else 4, "ushort": 2}
+                sizes = {"uint": 4, "key_t": 8 if char == "d" else 4, "ushort": 2, "ushort2": 4}
                 assert sum(sizes[kind] * int(count) for kind, count in words) <= local << 10
 
 

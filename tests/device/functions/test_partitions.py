@@ -1,0 +1,103 @@
+"""Partitions and order statistics of devices that sort by kernels: nothing goes to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.device.codegen.test_radix_sort import values
+
+pytestmark = pytest.mark.clfuse_only
+
+
+@pytest.fixture
+def gpu(xp: ModuleType, setting: Callable[..., None]) -> ModuleType:
+    """The library, where sorts are kernels and nothing may be left to NumPy."""
+    setting(schedule="gpu", fallback="raise", host_us=0)
+    return xp
+
+
+def assert_partitioned(made: np.ndarray, data: np.ndarray, places: Any, axis: int) -> None:
+    expected, made = (np.moveaxis(array, axis, -1) for array in (np.sort(data, axis), made))
+    np.testing.assert_array_equal(np.sort(made), expected)
+    for place in np.atleast_1d(places):
+        place %= made.shape[-1]
+        np.testing.assert_array_equal(made[..., place], expected[..., place])
+        np.testing.assert_array_equal(np.sort(made[..., :place]), expected[..., :place])
+
+
+@pytest.mark.parametrize("char", "?bHqedf")
+def test_partitions_are_kernels(gpu: ModuleType, char: str) -> None:
+    before = gpu.stats()["library_calls"]
+    for shape in ((1,), (6, 50), (3, 2100)):
+        data = values(char, shape)
+        x = gpu.asarray(data)
+        for axis in range(len(shape)):
+            for places in (0, -1, [0, shape[axis] // 2]):
+                found = np.asarray(gpu.partition(x, places, axis))
+                assert_partitioned(found, data, places, axis)
+                order = np.asarray(gpu.argpartition(x, places, axis))
+                assert order.dtype == np.int64
+                assert_partitioned(np.take_along_axis(data, order, axis), data, places, axis)
+                moved = x.copy()
+                moved.partition(places, axis)
+                assert_partitioned(np.asarray(moved), data, places, axis)
+        flat = gpu.partition(x, 0, None)
+        assert_partitioned(np.asarray(flat), data.reshape(-1), 0, 0)
+    assert gpu.stats()["library_calls"] == before
+
+
+@pytest.mark.parametrize("name", ["sort", "partition"])
+def test_views_are_sorted_where_they_lie(gpu: ModuleType, name: str) -> None:
+    data = values("d", (6, 40, 5))
+    views: tuple[Callable[[Any], Any], ...] = (
+        lambda x: x.T, lambda x: x.transpose(1, 0, 2), lambda x: x[::2, 1:], lambda x: x[::-1],
+        lambda x: x.reshape(40, 30), lambda x: x[2], lambda x: x[:, :, 1], lambda x: x.view("i8"),
+    )  # fmt: skip
+    for view in views:
+        x, expected = gpu.array(data), data.copy()
+        for axis in range(view(data).ndim):
+            view(expected).sort(axis)
+            if name == "sort":
+                view(x).sort(axis)
+            else:  # kernels sort
+                view(x).partition(0, axis)
+            np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("char", "qfd")
+def test_order_statistics_are_kernels(gpu: ModuleType, char: str) -> None:
+    for shape in ((1,), (501,), (30, 41), (5, 6, 8)):
+        data = np.random.default_rng(3).integers(-50, 50, shape).astype(char)
+        if char != "q":
+            data.reshape(-1)[0] = np.nan
+        x = gpu.asarray(data)
+        for axis in (None, 0, -1):
+            for call in (
+                lambda m, x, axis=axis: m.median(x, axis),
+                lambda m, x, axis=axis: m.percentile(x, 30, axis=axis),
+                lambda m, x, axis=axis: m.quantile(x, [0.1, 0.5, 1], axis=axis, keepdims=True),
+                lambda m, x, axis=axis: m.quantile(x, 0.4, axis=axis, method="nearest"),
+            ):
+                found, expected = call(gpu, x), call(np, data)
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(x, data)
+
+
+def test_values_of_sets_stay_on_the_device(gpu: ModuleType) -> None:
+    data = np.arange(9000) // 3
+    x = gpu.asarray(data)
+    gpu.evaluate(x)
+    for call in (
+        lambda m, x: m.unique(x), lambda m, x: m.insert(x, 5, 7), lambda m, x: m.delete(x, 3),
+    ):  # fmt: skip
+        before = gpu.stats()["bytes_to_host"]
+        found = call(gpu, x)
+        gpu.evaluate(found)
+        assert gpu.stats()["bytes_to_host"] - before < 1000
+        np.testing.assert_array_equal(found, call(np, data))
