@@ -36,8 +36,8 @@ from .records import Access, Cut, Kernel, Launch, LibraryCall, Load, Schedule, V
 from .rewrite.block_folds import fold_in_blocks
 from .rewrite.masked_folds import fold_by_mask
 from .rewrite.rerolling import roll
-from .rewrite.split_products import split_products
 from .rewrite.scaled_scans import scan_in_any_order
+from .rewrite.split_products import split_products
 from .rewrite.store_forwarding import read_through
 
 REFUSED_SINGLY: Final = 4

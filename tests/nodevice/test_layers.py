@@ -20,6 +20,7 @@ ORDER = """
     dtypes user_frames advice tracebacks progress
     ops target.costs target.traits target.fourier target.products target.scatters target.verified
     ir
+    schedule.access
     schedule.kinds schedule.fourier_tables schedule.library_forms schedule.records
     schedule.dataflow schedule.graph schedule.rounds schedule.cost
     schedule.traffic schedule.device_libraries schedule.rewrite
