@@ -397,15 +397,11 @@ class LibraryCall:
 
 @dataclass(slots=True)
 class SortPass:
-    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``;
-    or ``rows``, all of a sort of short rows.
+    """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``.
 
-    `rows` of `n` keys each, in `chunks` pieces of `length`; `shift` is where the digit of
-    `digit_bits` lies in a key. `payload` is what travels with the keys: nothing, ``order`` or
-    ``bits``. `call` is what all passes make. Tiles have `each` keys a work-item; 0: no tiles.
-    Of ``rows`` a work-group has `chunks` of them, each with room for `length` keys.
-    `is_first` passes over tiles load elements in place of keys, `is_last` ones store elements.
-    """
+    `rows` of `n` keys in `chunks` of `length`; digits of `digit_bits` at `shift`. A `payload`
+    travels. Tiles have `each` keys a work-item; first passes load elements, last ones store
+    them. ``rows`` is all of a `call`: of `chunks` rows a group, with room for `length` keys."""
 
     stage: str
     call: LibraryCall
@@ -459,7 +455,6 @@ class FourierPass:
 
 Pass = SortPass | FourierPass
 """One of the launches that make a library call together."""
-
 
 MUTATIONS: Final = frozenset(
     ["setitem", "put", "putmask", "place", "at", "scatter", "segments", "sort", "partition"]

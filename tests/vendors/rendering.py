@@ -77,6 +77,8 @@ def selections_and_sorts(np: Any) -> Any:
     for char in "bilqfde":
         numbers = np.asarray(((numpy.arange(200_000) * 7919) % 101).astype(char))
         yield from (numbers[numbers > 50], np.sort(numbers), np.argsort(numbers))
+        rows = numbers.reshape(4000, 50)
+        yield from (np.sort(rows), np.argsort(rows), np.sort(rows, kind="stable"))
     for char in "ilfdFD":
         square = np.asarray((numpy.arange(128 * 128) % 7).astype(char).reshape(128, 128))
         yield from (square @ square, square @ square + 1)

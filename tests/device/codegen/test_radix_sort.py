@@ -116,10 +116,16 @@ def test_equal_and_ordered_keys_are_sorted_in_tiles(
 ) -> None:
     planned_for("gpu", compute_units=2, local_nbytes=32 << 10)
     count = 20_000
-    for array in (np.ones(count), np.arange(count), np.arange(count)[::-1] // 7 - 900):
-        given = xp.asarray(array)
+    for array in (
+        np.ones(count), np.arange(count), np.arange(count)[::-1] // 7 - 900,
+        (np.arange(count) % 91).astype("i1"), np.arange(count)[::-1].astype("u2"),
+    ):  # fmt: skip
+        given = xp.array(array)
+        xp.evaluate(given)
         np.testing.assert_array_equal(xp.argsort(given), np.argsort(array, kind="stable"))
         np.testing.assert_array_equal(xp.sort(given), np.sort(array))
+        given.sort()  # in the memory that the first pass reads
+        np.testing.assert_array_equal(given, np.sort(array))
 
 
 def test_what_a_view_shows_is_sorted_with_what_makes_it(
