@@ -61,6 +61,9 @@ class _Failed(NamedTuple):
     reads: set[Place | None]
     writes: set[Place | None]
     error: Exception
+    is_part: bool = False
+    """Whether it makes nothing that a node is, such as the sums of a scan's pieces, and was refused:
+    who reads that may be computed in another way."""
 
 
 class Rest:
@@ -126,7 +129,8 @@ class Rest:
         writes = _places(self._schedule, [value for each in step for value in writes_of(each)])
         for other in failed:
             if writes & (other.reads | other.writes) or reads & other.writes:
-                failed.append(_Failed(reads, writes, other.error))
+                if not other.is_part or not self._do_refused(number, node, other.error, compute):
+                    failed.append(_Failed(reads, writes, other.error))
                 return
         places, tickets = self._state
         if is_host_step(step):
@@ -138,12 +142,19 @@ class Rest:
         except Exception as error:  # noqa: BLE001 (observing what it writes raises it)
             if self._is_done(number):
                 return
-            if not is_refusal(error) or not (
-                # What is intact now may be written over by the next step.
-                self._do_without(number, node, error, compute)
-                or self._do_otherwise(number, error, compute)
-            ):
+            if not is_refusal(error):
                 failed.append(_Failed(reads, writes, error))
+            elif not self._do_refused(number, node, error, compute):
+                made = {value for each in step for value in writes_of(each)}
+                is_part = made.isdisjoint(self._schedule.stored.values())
+                failed.append(_Failed(reads, writes, error, is_part))
+
+    def _do_refused(self, number: int, node: Node, error: Exception, compute: Compute) -> bool:
+        """Have what a step would make computed in another way; whether that could be done."""
+        # What is intact now may be written over by the next step.
+        return self._do_without(number, node, error, compute) or self._do_otherwise(
+            number, error, compute
+        )
 
     def _value_of(self, node: Node) -> int:
         return next(value for other, value in self._keeps if other is node)

@@ -88,7 +88,7 @@ def finish_scan(
         if whole and not traits.groups_progress:
             split = 1
     unroll = 4 if traits.schedule == "cpu" and along == axis else 1
-    if traits.groups_progress and split > 1 and along == axis and length > tile:
+    if tile > 1 and traits.groups_progress and split > 1 and along == axis and length > tile:
         return look_back(kernel, scans, traits, values, tile)
     piece = -(-length // split)
     if along == axis:

@@ -72,7 +72,7 @@ def test_tiles_of_long_rows_on_a_gpu_are_numpys(
         places, stable = xp.argsort(given, axis), xp.sort(given, axis, kind="stable")
         names = [kernel.name for kernel in xp.explain(places).kernels]
         assert "radix_scatter" in names
-        if shape == (140_001,) and local == 25:
+        if shape == (140_001,) and local == 25 and array.itemsize < 8:  # there is room for tiles
             assert "radix_sums" in names
         expected = np.sort(array, axis, kind="stable")
         np.testing.assert_array_equal(places, np.argsort(array, axis, kind="stable"))
