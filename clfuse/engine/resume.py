@@ -62,7 +62,7 @@ class _Failed(NamedTuple):
     writes: set[Place | None]
     error: Exception
     is_part: bool = False
-    """Whether it makes nothing that a node is, such as the sums of a scan's pieces, and was refused:
+    """Whether it was refused and makes nothing that a node is, such as the sums of a scan's pieces:
     who reads that may be computed in another way."""
 
 
