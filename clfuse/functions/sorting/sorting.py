@@ -7,7 +7,7 @@ without another copy of it. Methods sort the array where it lies.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index as as_index
 from typing import Any
 
@@ -96,6 +96,37 @@ def _has_kernels(name: str, dtype: np.dtype) -> bool:
     return get_device().traits.schedule == "gpu"
 
 
+def _has_keys(dtype: np.dtype) -> bool:
+    """Whether it sorts complex numbers by kernels, as several keys."""
+    return dtype.kind == "c" and _has_kernels("argsort", _part_of(dtype))
+
+
+def _part_of(dtype: np.dtype) -> np.dtype:
+    return np.dtype(f"f{dtype.itemsize // 2}")
+
+
+def _keys(array: Any) -> list[Any]:
+    """What complex numbers are sorted by, the least important first. NaN in the imaginary part goes
+    behind all numbers, NaN in the real part behind that."""
+    real, imaginary = array.real, array.imag
+    return [imaginary, real, np.isnan(real) * np.uint8(2) + np.isnan(imaginary)]
+
+
+def _order_by(keys: Sequence[Any], place: int) -> Any:
+    """The indices that sort by the last key, then by the one before it: stable sorts from the first
+    one on."""
+    order: Any = None
+    for key in keys:
+        turned = key if order is None else np.take_along_axis(key, order, place)
+        found = argsort(turned, place, kind="stable")
+        order = found if order is None else np.take_along_axis(order, found, place)
+    return order
+
+
+def _sorted_by_keys(array: Any, place: int) -> Any:
+    return np.take_along_axis(array, _order_by(_keys(array), place), place)
+
+
 def _changed(handle: Handle, axis: int, name: str, extra: Callable[[int], Any]) -> Any:
     """A copy of the array, as NumPy's copies lie, changed by a library step.
 
@@ -131,6 +162,8 @@ def sort(
     handle, place = _flattened(a, axis)
     if _is_true(descending):
         return _reversed(sort(_reversed(handle), place, kind, order, stable=stable))
+    if _has_keys(handle._dtype) and size_of(handle._shape):
+        return _sorted_by_keys(handle, place)
     return _changed(handle, place, "sort", lambda axis: (("axis", axis), *how))
 
 
@@ -156,6 +189,8 @@ def argsort(
             stable = True
         return argsort(_reversed(handle), place, kind, order, stable=stable)
     size_of(handle._shape)
+    if _has_keys(handle._dtype):
+        return _order_by(_keys(handle), place)
     if not how and handle._shape[place] >= LEAST_SORTED:
         how = (("kind", "stable"),)
     if not _has_kernels("argsort", handle._dtype):
@@ -197,6 +232,8 @@ def partition(
     handle, place = _flattened(a, axis)
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])
+    if _has_keys(handle._dtype):
+        return _sorted_by_keys(handle, place)
     if _has_kernels("partition", handle._dtype):
         return _changed(handle, place, "sort", lambda axis: (("axis", axis),))
     return _changed(handle, place, "partition", lambda axis: (places, axis))
@@ -214,6 +251,8 @@ def argpartition(
     handle, place = _flattened(handle, axis)
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])
+    if _has_keys(handle._dtype):
+        return _order_by(_keys(handle), place)
     if _has_kernels("argpartition", handle._dtype):
         node = _order(handle, (("axis", place), ("kind", "stable")))
     else:
@@ -236,6 +275,8 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     size_of(shape)
     if not -len(shape) <= as_index(axis) < len(shape):
         raise NotNative("along an axis that there is not")
+    if all(_has_kernels("argsort", part._dtype) for part in parts):
+        return _order_by(parts, as_index(axis) % len(shape))
     nodes = [node_of(part) for part in parts]
     return fresh(step("lexsort", nodes, shape, INT64, axis % len(shape)))
 
@@ -271,6 +312,9 @@ def _change_in_place(handle: Handle, axis: Any, name: str, extra: Callable[[int]
         )
     place = normalized_axis(axis, len(handle._shape))
     if not math.prod(handle._shape) or (name == "sort" and handle._shape[place] < 2):
+        return
+    if _has_keys(handle._dtype):
+        put(handle, Ellipsis, _sorted_by_keys(handle, place))
         return
     if not _has_kernels(name, handle._dtype):
         mutate(handle, name, [], extra(place))

@@ -101,3 +101,49 @@ def test_values_of_sets_stay_on_the_device(gpu: ModuleType) -> None:
         gpu.evaluate(found)
         assert gpu.stats()["bytes_to_host"] - before < 1000
         np.testing.assert_array_equal(found, call(np, data))
+
+
+def complex_values(char: str, shape: tuple[int, ...]) -> np.ndarray:
+    """With ties, zeros of both signs, infinities, and NaN in either part and in both."""
+    draw = np.random.default_rng(1)
+    data = (draw.integers(-3, 3, shape) + 1j * draw.integers(-3, 3, shape)).astype(char)
+    odd = [complex(np.nan, 1), complex(2, np.nan), complex(np.nan, np.nan), complex(-0.0, 1), 1j,
+           complex(np.nan, -2), complex(np.inf, np.nan), complex(-np.inf, 3)]  # fmt: skip
+    flat = data.reshape(-1)
+    flat[draw.permutation(flat.size)[: len(odd)]] = odd[: flat.size]
+    return data
+
+
+@pytest.mark.parametrize("char", "FD")
+def test_complex_numbers_are_sorted_by_their_parts(gpu: ModuleType, char: str) -> None:
+    before = gpu.stats()["library_calls"]
+    for shape, axis in (((50,), 0), ((7, 300), 1), ((300, 7), 0), ((4, 5, 60), None)):
+        data = complex_values(char, shape)
+        x = gpu.asarray(data)
+        stable = np.argsort(data, axis, kind="stable")
+        np.testing.assert_array_equal(gpu.argsort(x, axis, kind="stable"), stable)
+        np.testing.assert_array_equal(gpu.sort(x, axis), np.sort(data, axis))
+        along, flat = (0, data.reshape(-1)) if axis is None else (axis, data)
+        place = flat.shape[along] // 2
+        found = np.asarray(gpu.partition(x, place, axis))
+        assert_partitioned(found, flat, place, along)
+        order = np.asarray(gpu.argpartition(x, place, axis))
+        assert_partitioned(np.take_along_axis(flat, order, along), flat, place, along)
+        if axis is not None:
+            moved = x.copy()
+            moved.T.sort(data.ndim - 1 - axis)
+            np.testing.assert_array_equal(moved, np.sort(data, axis))
+    assert gpu.stats()["library_calls"] == before
+
+
+def test_several_keys_are_sorted_by_kernels(gpu: ModuleType) -> None:
+    before = gpu.stats()["library_calls"]
+    draw = np.random.default_rng(2)
+    for shape in ((1,), (20,), (3000,), (5, 70)):
+        keys = [draw.integers(0, 3, shape).astype(char) for char in "bHfd?q"]
+        keys[2][keys[2] == 1] = np.nan
+        for axis in range(-len(shape), len(shape)):
+            for some in (keys[:1], keys[1:3], keys):
+                found = gpu.lexsort([gpu.asarray(key) for key in some], axis)
+                np.testing.assert_array_equal(found, np.lexsort(some, axis))
+    assert gpu.stats()["library_calls"] == before
