@@ -663,6 +663,7 @@ def unary(plain, apply, double weight, dict loops):
     return method
 
 
+include "choices.pxi"
 include "kernel_batches.pxi"
 include "kernel_calls.pxi"
 include "eager_calls.pxi"

@@ -24,9 +24,11 @@ from clfuse.arrays.host_array import (
     strided_elements,
 )
 from clfuse.arrays.numpy_calls import name_in, raising
+from clfuse.arrays.promotion import BOOL
 from clfuse.arrays.view_steps import Step
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.interpreter.interpret import warning_of
+from clfuse.ir.nodes import loop
 from clfuse.runtime.memory.buffers import Buffer, HostBuffer
 from clfuse.target.costs import COSTS
 
@@ -52,6 +54,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = _reader(core, plain, reference, row)
         if reference is np.dot:
             call = core.product_of_two(call)
+        elif reference is np.where:
+            call = core.chooser(call, _choices())
     elif reference is np.array:
         call = core.of_arrays(plain, _reader(core, plain, reference, Row(1, table.ELEMENTS, 1, 2)))
     elif reference in (np.asarray, np.asanyarray):
@@ -68,6 +72,16 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if reference in creation.SOURCES:
         call = core.source(call, *creation.SOURCES[reference])
     return call if call is plain else functools.update_wrapper(call, plain)
+
+
+def _choices() -> dict[Any, Any]:
+    """The operation of `where` by dtype; (dtype, class) of numbers that may stand for an array."""
+    found: dict[Any, Any] = {}
+    for dtype in handles.DTYPES.values():
+        found[dtype] = loop("where", (BOOL, dtype, dtype), dtype)
+        found.update({(dtype, int): True} if dtype.kind in "iufc" else {})
+        found.update({(dtype, float): True} if dtype.kind in "fc" else {})
+    return found
 
 
 def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
