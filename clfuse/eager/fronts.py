@@ -54,6 +54,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = _reader(core, plain, reference, row)
         if reference is np.dot:
             call = core.product_of_two(call)
+        elif reference is np.copy:
+            call = core.copier(call)
         elif reference is np.where:
             call = core.chooser(call, _choices())
     elif reference is np.array:
@@ -136,6 +138,7 @@ def connect(core: Any, array: Any, ufunc: Any) -> None:
         plain = getattr(array, name)
         call = _reader(core, plain, getattr(np.ndarray, name), row)
         setattr(array, name, functools.update_wrapper(call, plain))
+    _replace(array, "copy", core.copier)
     for name in table.VIEWS:
         _replace(array, name, core.viewer, getattr(np.ndarray, name), ALL)
     turned = core.viewer(array.T.fget, np.ndarray.transpose, 0)
