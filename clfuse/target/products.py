@@ -151,7 +151,8 @@ def pieces_of_inner(
 def _suitable(
     shape: tuple[int, ...], dtype: np.dtype, traits: DeviceTraits
 ) -> list[ProductTile]:
-    if traits.item_words < TILE_WORDS or dtype.char not in "fdiIlL":
+    # A product of whole numbers of eight bytes is several instructions, with registers of its own.
+    if traits.item_words < TILE_WORDS or (dtype.kind != "f" and dtype.itemsize > 4):
         return []
     return [
         tile

@@ -51,8 +51,9 @@ BARS_THERE: Final[dict[tuple[str, str], Bar]] = {
     ("map", "pvc"): Bar(stack_nbytes=256),
     # Rounds of 13 points: 26 doubles, and as many sums and differences, twice.
     ("fourier", "pvc"): Bar(stack_nbytes=1024),
-    # Sums that keep the errors of their additions, of two values an element.
-    ("reduce", "pvc"): Bar(stack_nbytes=256),
+    # Sums that keep the errors of their additions, of two values an element; of arg-folds sixteen
+    # values of eight bytes, and where they lie.
+    ("reduce", "pvc"): Bar(stack_nbytes=512),
     # A stencil of doubles in boxes, and 16 partial sums that are added in pairs.
     ("rows", "pvc"): Bar(stack_nbytes=32),
 }
