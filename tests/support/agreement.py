@@ -116,6 +116,11 @@ def problem_bitwise(actual: Any, expected: Any, inputs: Sequence[ArrayLike] = ()
     right = same_bits(got, wanted)
     if not zero_signs:
         right = right | (got == wanted)
+        if got.dtype.kind == "c":  # a zero beside a NaN has a sign, too
+            right = right | np.logical_and(*[
+                (one == other) | (np.isnan(one) & np.isnan(other))
+                for one, other in ((got.real, wanted.real), (got.imag, wanted.imag))
+            ])
     return None if right.all() else describe(got, wanted, ~right, inputs)
 
 
