@@ -25,28 +25,18 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
-    "Block",
-    "Buffer",
-    "HostBuffer",
-    "allocate",
-    "count_memory",
-    "download",
-    "has_sole_memory",
-    "hold",
-    "hold_result",
-    "host_memory",
-    "host_view",
-    "lend_memory",
-    "map_to_host",
-    "pin",
-    "transfer",
-    "upload",
-    "write",
-]
+    "Block", "Buffer", "HostBuffer", "allocate", "count_memory", "download", "has_sole_memory",
+    "hold", "hold_result", "host_memory", "host_view", "lend_memory", "map_to_host", "pin",
+    "transfer", "upload", "write",
+]  # fmt: skip
 
 #: Up to this size an upload is staged: copied on the host, enqueued without waiting for the kernels
 #: before it. Above it the second copy would cost more than the wait.
 STAGED_NBYTES = 1 << 20
+
+#: From here on copies of devices with memory of their own go through pinned chunks (`staging`): two
+#: of those are the least that overlap.
+CHUNKED_NBYTES = 1 << 23
 
 #: Larger copies go in parts of this size: each takes some 20 ms.
 COPIED_AT_ONCE = 1 << 28
@@ -321,16 +311,23 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     """Fill a buffer's first bytes with those of a contiguous array."""
     import pyopencl as cl
 
-    from .staging import move_staged
-
     device = buffer.device
     device.finish_if_long()
     for start, part in _parts(_as_bytes(array), "copying to the device"):
-        if not move_staged(device, buffer.mem, start, part, to_device=True):
+        if not _is_staged(buffer, start, part, to_device=True):
             lost.call_driver(
                 device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
                 dst_offset=start, is_blocking=True,
             )  # fmt: skip
+
+
+def _is_staged(buffer: Buffer, start: int, part: npt.NDArray[Any], *, to_device: bool) -> bool:
+    """Whether bytes went through pinned chunks (`staging`), which CPUs never import."""
+    if len(part) < CHUNKED_NBYTES or buffer.device.traits.unified_memory:
+        return False
+    from .staging import move_staged
+
+    return move_staged(buffer.device, buffer.mem, start, part, to_device=to_device)
 
 
 def _parts(
@@ -386,12 +383,10 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             _as_bytes(result)[...] = memory[: result.nbytes]
             _tell_copied(False, result.nbytes, start_ns)
             return result
-        from .staging import move_staged
-
         device = buffer.device
         device.finish_if_long()
         for start, part in _parts(_as_bytes(result), "copying from the device"):
-            if not move_staged(device, buffer.mem, start, part, to_device=False):
+            if not _is_staged(buffer, start, part, to_device=False):
                 lost.call_driver(
                     device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
                     src_offset=start, is_blocking=True,

@@ -41,9 +41,6 @@ __all__ = ["move_staged"]
 CHUNK_NBYTES: Final = 4 << 20
 """Of a chunk: the bus moves it in .1 ms, ten times what a command costs."""
 
-LEAST_NBYTES: Final = 2 * CHUNK_NBYTES
-"""From here on copies are staged: fewer chunks do not overlap."""
-
 MOST_THREADS: Final = 6
 """Threads that copy: one copies 5 to 10 GB/s."""
 
@@ -176,8 +173,6 @@ def move_staged(
 ) -> bool:
     """Copy the bytes `content` of the host to or from those of device memory from `start` on, after
     all that is in the queue; False where they are to be copied otherwise."""
-    if len(content) < LEAST_NBYTES or device.traits.unified_memory:
-        return False
     stage = _stage_of(device)
     if stage is None or not stage.lock.acquire(blocking=False):
         return False

@@ -71,8 +71,11 @@ def _early(kernel: Kernel, items: list[Item], numbers: Numbers) -> list[Item]:
 
 
 def _numbers_first(items: Sequence[Item]) -> list[Item]:
-    """The items with the program's numbers before all others: they stand where they are first used,
-    between the rounds."""
+    """The items with the program's numbers before all others, where these stand between the rounds
+    that use them first; none where they are first already."""
+    behind = [not isinstance(item, Scalar) for item in items]
+    if behind == sorted(behind):
+        return []
     return sorted(items, key=lambda item: not isinstance(item, Scalar))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +58,17 @@ def test_sorts_are_numpys(
     assert xp.stats()["library_calls"] == before
 
 
+def assert_sorted(made: Any, stable: Any, places: Any, array: np.ndarray, axis: int) -> None:
+    """A sort, a stable one, and the places of that."""
+    expected = np.sort(array, axis, kind="stable")
+    np.testing.assert_array_equal(places, np.argsort(array, axis, kind="stable"))
+    np.testing.assert_array_equal(stable, expected)
+    if array.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(stable), np.signbit(expected))
+    # NumPy's own sort that is not stable misplaces some float16.
+    np.testing.assert_array_equal(made, expected)
+
+
 @pytest.mark.parametrize("local", [48, 25], ids=["", "small"])
 @pytest.mark.parametrize("char", "?bHqedf")
 def test_tiles_of_long_rows_on_a_gpu_are_numpys(
@@ -74,13 +86,7 @@ def test_tiles_of_long_rows_on_a_gpu_are_numpys(
         assert "radix_scatter" in names
         if shape == (140_001,) and local == 25 and array.itemsize < 8:  # there is room for tiles
             assert "radix_sums" in names
-        expected = np.sort(array, axis, kind="stable")
-        np.testing.assert_array_equal(places, np.argsort(array, axis, kind="stable"))
-        np.testing.assert_array_equal(stable, expected)
-        if array.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(stable), np.signbit(expected))
-        # NumPy's own sort that is not stable misplaces some float16.
-        np.testing.assert_array_equal(xp.sort(given, axis), expected)
+        assert_sorted(xp.sort(given, axis), stable, places, array, axis)
 
 
 @pytest.mark.parametrize("char", "?bHqedf")
@@ -102,11 +108,7 @@ def test_short_rows_are_sorted_in_one_launch(
         if shape != (2, 1500):  # for which local memory may be too small
             assert xp.explain(places).kernels[-1].name == "argsort_rows"
         expected = np.sort(array, axis, kind="stable")
-        np.testing.assert_array_equal(places, np.argsort(array, axis, kind="stable"))
-        np.testing.assert_array_equal(stable, expected)
-        if array.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(stable), np.signbit(expected))
-        np.testing.assert_array_equal(xp.sort(given, axis), expected)
+        assert_sorted(xp.sort(given, axis), stable, places, array, axis)
         given.sort(axis)
         np.testing.assert_array_equal(given, expected)
 
