@@ -54,6 +54,7 @@ SOURCE = CLFUSE_SOURCE.decode()
 include "type_slots.pxi"
 include "writing_threads.pxi"
 include "numpy_api.pxi"
+include "kept_memory.pxi"
 include "free_lists.pxi"
 include "scalar_loops.pxi"
 
@@ -232,11 +233,13 @@ cdef inline bint is_affordable_by(object use, double additions) except -1:
 
 cdef inline bint is_for_now(object use, double additions) except -1:
     """Whether work is not left to a kernel, with all that comes next: `arrays.host_array.affordable`."""
+    note_work(additions)
     return (use is not AS_A_WHOLE and is_little_by(use, additions)) or is_known(additions)
 
 
 cdef inline bint is_read_now(object use, double additions) except -1:
     """The same of functions that read, which have no chain to begin."""
+    note_work(additions)
     return is_little_by(use, additions) or is_known(additions)
 
 
@@ -275,8 +278,29 @@ cdef inline bint is_left_to_numpy() except -1:
     return mood == <PyObject *>QUIET or (mood == <PyObject *>LOUD and is_users_line())
 
 
-cdef inline object asked(binaryfunc operator, object function, object one, object two):
+cdef object asked(binaryfunc operator, object function, object one, object two):
     """``operator(one, two)``, where there is one, or `function` of one or two operands."""
+    if not is_large_work:
+        return asked_plainly(operator, function, one, two)
+    before = PyDataMem_SetHandler(keeper)
+    try:
+        return asked_plainly(operator, function, one, two)
+    finally:
+        PyDataMem_SetHandler(before)
+
+
+cdef object asked_with(object function, tuple args, PyObject *named):
+    """``function(*args, **named)``, a function of NumPy's."""
+    if not is_large_work:
+        return PyObject_Call(function, args, named)
+    before = PyDataMem_SetHandler(keeper)
+    try:
+        return PyObject_Call(function, args, named)
+    finally:
+        PyDataMem_SetHandler(before)
+
+
+cdef inline object asked_plainly(binaryfunc operator, object function, object one, object two):
     cdef PyObject *operands[2]
     if operator != NULL:
         return operator(one, two)
@@ -300,7 +324,7 @@ cdef object attempted(
         inside = True
     try:
         if args is not None:
-            return PyObject_Call(function, args, named)
+            return asked_with(function, args, named)
         return asked(operator, function, one, two)
     except FloatingPointError as error:
         return error
@@ -326,12 +350,12 @@ cdef object called(object function, tuple args, object kwargs):
     """The same of ``function(*args, **kwargs)``, one loop of NumPy's."""
     cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
     if mode[0] is not LOUD or is_users_line():
-        return PyObject_Call(function, args, named)
+        return asked_with(function, args, named)
     value = attempted(NULL, function, None, None, args, kwargs)
     if type(value) is not FloatingPointError:
         return value
     with warning_of(name_in(value)):
-        return PyObject_Call(function, args, named)
+        return asked_with(function, args, named)
 
 
 cdef object number_on_host(object value):
@@ -461,7 +485,7 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
     if not is_for_now(use, additions):
         is_for_kernels = True
         return DEFER
-    if operator != NULL and is_left_to_numpy():
+    if operator != NULL and not is_large_work and is_left_to_numpy():
         value = operator(one)
     else:
         value = calculated(NULL, function, one, None)

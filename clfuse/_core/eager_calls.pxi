@@ -315,7 +315,7 @@ cdef object composed(object apply, tuple args, object kwargs, bint is_loop):
         return called(apply, args, kwargs)
     # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
     if mode[0] is QUIET:
-        return PyObject_Call(apply, args, NULL if kwargs is None else <PyObject *>kwargs)
+        return asked_with(apply, args, NULL if kwargs is None else <PyObject *>kwargs)
     if mode[0] is not LOUD:
         return DEFER
     value = attempted(NULL, apply, None, None, args, kwargs)

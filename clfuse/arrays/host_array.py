@@ -331,10 +331,12 @@ def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
 
 
 def works_in_place() -> bool:
-    """Whether the device that computes what was recorded works in the host's memory."""
+    """Whether the device that computes what was recorded works in the host's memory; until one is
+    opened NumPy does."""
     from clfuse.runtime.devices.selection import current_device
 
-    return pool_of(current_device()).in_place
+    device = current_device()
+    return device.may_wait or pool_of(device).in_place
 
 
 standard: Final = [False]

@@ -10,13 +10,14 @@ import math
 import sys
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from clfuse import events
+from clfuse._core import loading
 from clfuse.counters import counters
 from clfuse.errors import warn_user
 from clfuse.ir.journal import journal, settle
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
 
 Array = Any
 """An array of NumPy's or one of its scalars."""
+_kept_memory = getattr(loading.load(), "KeptMemory", nullcontext)
+
 
 def run(snapshot: Snapshot, device: Device, *, sparing: bool = False, why: str = "") -> None:
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
 
-    `why` says why NumPy does it, for who watches.
-
-    `sparing` lets go of what nobody reads any more; with small arrays that would take longer.
+    `why` says why NumPy does it, for who watches. `sparing` lets go of what nobody reads any more,
+    and keeps its memory for the next; with small arrays that would take longer.
 
     No node changes before everything is calculated, unless an array was written to in place: what
     was calculated by then is kept if the rest fails (`_leave`). Floating-point errors in what the
@@ -48,14 +50,13 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False, why: str =
     stored.
     """
     counters["host_evaluations"] += 1
-    if not events.watchers:
+    start_ns = time.perf_counter_ns() if events.watchers else 0
+    with _kept_memory() if sparing else nullcontext():
         _calculate(snapshot, device, sparing)
-        return
-    start_ns = time.perf_counter_ns()
-    _calculate(snapshot, device, sparing)
-    end_ns = time.perf_counter_ns()
-    for watcher in events.watchers:
-        watcher.interpreted(snapshot, why, start_ns, end_ns)
+    if events.watchers:
+        end_ns = time.perf_counter_ns()
+        for watcher in events.watchers:
+            watcher.interpreted(snapshot, why, start_ns, end_ns)
 
 
 def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
@@ -312,8 +313,7 @@ def _updated(old: Array, value: Array, param: Any) -> Array:
 def _changed(
     writes: list[_Write], position: int, item: tuple[Any, ...], old: Array, value: Array
 ) -> Array:
-    """As `_updated`, of an array that is given, and that its buffer holds, too: where it is written
-    to in place, `writes` says so before."""
+    """As `_updated`, of an array that its buffer holds, too: `writes` says that it is written to."""
     if not (_CHANGED > 0 and sys.getrefcount(old) == _CHANGED):
         result = np.array(old, order="C")
         _seen(result, value.shape, *item[2])[...] = value

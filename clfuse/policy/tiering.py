@@ -6,10 +6,11 @@ NumPy computes it until the time that kernels may have saved equals the time of 
 at most twice the time of the better choice. What NumPy computes before kernels would have been
 launched does not count. A structure that takes NumPy longer than that in one
 evaluation has its kernels at once. A structure that comes a third time, with few others in between,
-is a loop, and its kernels are built; not before NumPy took as long as opening a device, if none is
-open yet: loops of some milliseconds never open one. Without the limit on the others a program that
-goes through many structures in turn (``V[:k] @ w``, over and over) would build the kernels of them
-all.
+is a loop, and its kernels are built. Without the limit on the others a program that goes through
+many structures in turn (``V[:k] @ w``, over and over) would build the kernels of them all.
+
+Opening a device takes as long as building. Where none is open yet, NumPy computes until all it has
+done, for whatever structures, has taken that long: programs of some milliseconds never open one.
 
 Large arrays have their kernels at once, as long as the program comes back to the plans that were
 made: a program that measures itself calls everything a second time. After several plans that did
@@ -106,16 +107,18 @@ class _Waiting:
     evaluations : int
     name : str
         In every process.
+    patience_ns : float
+        What NumPy may take before it has kernels, but for opening a device.
     turn : int
         Which evaluation, of those that were not small, was its last.
     used_ns : float
         `allowance.used_ns` then.
     """
 
-    __slots__ = ("evaluations", "name", "share", "spent_ns", "turn", "used_ns")
+    __slots__ = ("evaluations", "name", "patience_ns", "share", "spent_ns", "turn", "used_ns")
 
     def __init__(self) -> None:
-        self.spent_ns = self.used_ns = 0.0
+        self.patience_ns = self.spent_ns = self.used_ns = 0.0
         self.share = 1.0
         self.evaluations = 0
         self.name = ""
@@ -127,6 +130,9 @@ _waiting: dict[int, _Waiting] = {}
 
 _turns = [0]
 """Evaluations that waited, of all structures."""
+
+_total_ns = [0.0]
+"""What NumPy has taken for all structures that waited, beside allowances."""
 
 _once = [0]
 """Plans that were made, and that the program has not come back to."""
@@ -160,9 +166,11 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
     found.turn = _turn()
     found.share = share
     found.spent_ns += share * (cost + _used_since(found))
+    _total_ns[0] += cost
     found.used_ns = allowance.used_ns()
     found.evaluations += 1
     found.name = found.name or _name(snapshot)
+    found.patience_ns = _patience_ns(snapshot, device) - _opening_ns(device)
     allowance.note_wait()
     if not is_of_kernels(snapshot):
         allowance.give(snapshot, _patience_ns(snapshot, device) - found.spent_ns)
@@ -194,6 +202,7 @@ def forget() -> None:
     """Wait anew from here on: plans are forgotten too."""
     _waiting.clear()
     _once[0] = 0
+    _total_ns[0] = 0.0
     allowance.forget()
 
 
@@ -207,11 +216,10 @@ def note_half_earned() -> None:
         # Allowances are used by what was evaluated last, as far as anybody knows.
         last = max(_waiting.values(), key=lambda found: found.turn)
         last.spent_ns += last.share * _used_since(last)
-        half = settings.build_after_ms * 1e6 / 2
-        if not counters["plans_made"]:  # the next run would have to open a device first
-            half += COSTS.opening_ns
+        # The next run would have to open a device first, and has to plan.
+        opening = 0.0 if counters["plans_made"] else COSTS.opening_ns
         for found in _waiting.values():
-            if half <= found.spent_ns < math.inf:
+            if found.patience_ns / 2 + opening <= found.spent_ns < math.inf:
                 warm_start.note(found.name)
 
 
@@ -234,6 +242,8 @@ def _tier(
             most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
         else:
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
+    if device.may_wait:
+        most = max(most, _opening_ns(device) - _done_ns())
     cost = cost_ns(snapshot, device, patience)
     if cost is None:
         return Tier.NOW, 0.0, 1.0
@@ -258,7 +268,7 @@ def _tier(
         return earned, cost, 1.0
     is_near = others <= LOOP_STRUCTURES
     is_worth = not is_smallish or _reads_kernels(snapshot)
-    is_open = counters["plans_made"] > 0 or spent > costs.opening_ns
+    is_open = _done_ns() >= _opening_ns(device)
     if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth and is_open:
         return earned, cost, 1.0
     return Tier.WAIT, cost, share
@@ -275,8 +285,17 @@ def _patience_ns(snapshot: Snapshot, device: Device) -> float:
     """What NumPy may take for a structure before it has kernels."""
     costs = device.costs
     planning = costs.planning_ns * len(snapshot.nodes)
-    opening = 0.0 if counters["plans_made"] else costs.opening_ns
-    return settings.build_after_ms * 1e6 + planning + opening
+    return settings.build_after_ms * 1e6 + planning + _opening_ns(device)
+
+
+def _opening_ns(device: Device) -> float:
+    """What the first launch takes beside its kernels."""
+    return 0.0 if counters["plans_made"] or device.is_open else device.costs.opening_ns
+
+
+def _done_ns() -> float:
+    """What NumPy has done for all structures."""
+    return _total_ns[0] + allowance.used_ns()
 
 
 def _used_since(found: _Waiting) -> float:

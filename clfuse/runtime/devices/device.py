@@ -41,7 +41,8 @@ class Device(DeviceBase):
     The listing makes one object per device and process, so devices compare by identity.
 
     `selection.current_device` may give one of which nothing is known yet. All its attributes but
-    `is_settled`, `fp64` and `shares_memory` list the devices and make it one of them.
+    `is_settled`, `is_open`, `may_wait`, `fp64`, `costs` and `shares_memory` list the devices and
+    make it one of them.
     """
 
     pool: Pool | None = None
@@ -52,6 +53,16 @@ class Device(DeviceBase):
     def is_settled(self) -> bool:
         """Whether it is known which device this is."""
         return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was opened, or was tried to be."""
+        return bool(self.__dict__.get("_opened"))
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether opening it may wait for work that is worth it."""
+        return False
 
     @property
     def fp64(self) -> bool:

@@ -7,6 +7,7 @@ considered, so that a broken one costs nothing where it is not selected.
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import os
 import threading
@@ -178,9 +179,22 @@ class _AwaitedDevice(Device):
         return super().costs if self.is_settled else COSTS
 
     @property
+    def may_wait(self) -> bool:
+        """Where it can only be a processor: NumPy does in the time of opening it what a GPU does in
+        no time."""
+        return not self.is_settled and not settings.simulate and _only_processors()
+
+    @property
     def shares_memory(self) -> bool:
         """All arrays lie on the host until it is settled."""
         return not self.is_settled or super().shares_memory
+
+
+@functools.cache
+def _only_processors() -> bool:
+    from clfuse.runtime.drivers import vendors
+
+    return vendors.only_processors()
 
 
 def current_device() -> Device:

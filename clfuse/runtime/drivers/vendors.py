@@ -37,6 +37,9 @@ LARGEST_ICD = 1 << 16
 """Bytes of a file that names a library."""
 
 #: Where container runtimes mount NVIDIA's driver without telling the dynamic linker.
+#: How the names of libraries begin that have no devices but processors.
+PROCESSORS = ("libpocl", "libintelocl")
+
 NVIDIA_FOLDERS = (
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",
@@ -80,6 +83,12 @@ def drivers() -> dict[str, str]:
     if _adds_drivers():
         found.update(_missing_drivers(found))
     return found
+
+
+def only_processors() -> bool:
+    """Whether there are drivers, and all of them are for processors. Nothing is loaded for it."""
+    names = [Path(library).name for library in drivers().values()]
+    return bool(names) and all(name.startswith(PROCESSORS) for name in names)
 
 
 def load_errors() -> list[tuple[str, str, str]]:

@@ -50,6 +50,9 @@ COPIED_NBYTES = 1 << 16
 #: (`clfuse.interpreter.interpret`).
 HOST_NBYTES = 1 << 19
 
+#: The same while no device is open, and may not be for long (`Device.may_wait`).
+WAITING_NBYTES = 1 << 26
+
 #: What programs do with an array on the host (`HostBuffer.use`). It came from there, and no part of
 #: it was read or written.
 AS_A_WHOLE = 0
@@ -189,9 +192,10 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
 
 def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """As `upload`, for a buffer that is not written to: a small array stays on the host until a
-    kernel needs it, and one for which the device has no room."""
-    is_small = array.nbytes <= HOST_NBYTES
-    if is_small and settings.host_us and settings.fusion and device.fp64:
+    kernel needs it; so does one for which the device has no room, or that came before the device
+    was opened."""
+    most = WAITING_NBYTES if device.may_wait else HOST_NBYTES
+    if array.nbytes <= most and settings.host_us and settings.fusion and device.fp64:
         made = HostBuffer(device, np.array(array, order="C"))
         made.use = AS_A_WHOLE
         return made
