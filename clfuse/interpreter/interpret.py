@@ -313,7 +313,7 @@ def _updated(old: Array, value: Array, param: Any) -> Array:
 def _changed(
     writes: list[_Write], position: int, item: tuple[Any, ...], old: Array, value: Array
 ) -> Array:
-    """As `_updated`, of an array that its buffer holds, too: `writes` says that it is written to."""
+    """As `_updated`, of an array that its buffer holds, too; `writes` says so before."""
     if not (_CHANGED > 0 and sys.getrefcount(old) == _CHANGED):
         result = np.array(old, order="C")
         _seen(result, value.shape, *item[2])[...] = value
