@@ -96,7 +96,7 @@ class Prepared:
 
 
 @dataclass(slots=True)
-class _Rendering:
+class Rendering:
     """The OpenCL C of a step: of these kernels, which move so many bytes."""
 
     kernels: Sequence[Kernel | LibraryCall | Pass | UserLaunch]
@@ -106,7 +106,7 @@ class _Rendering:
     inline: bool = False
 
 
-_Part = _Rendering | Copy | LibraryCall
+_Part = Rendering | Copy | LibraryCall
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class Planned:
         if not self.is_built:
             parts = self.rendered or _parts(self.schedule, device, self.is_inline(device))
             self.rendered = []
-            self.steps = [_step(part, device) for part in parts]
+            self.steps = [prepared(part, device) for part in parts]
             self.is_built = True
 
     @property
@@ -180,9 +180,9 @@ class Planned:
         """Render its kernels; what builds them, for another thread. `build` finds them then."""
         self.rendered = _parts(self.schedule, device, self.is_inline(device))
         return [
-            functools.partial(_program, part, device)
+            functools.partial(program_of, part, device)
             for part in self.rendered
-            if isinstance(part, _Rendering)
+            if isinstance(part, Rendering)
         ]
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
@@ -333,26 +333,26 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
             texts = [repeats.render(each) for each in together]
             rendered = join(texts) if len(texts) > 1 else texts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])
-            parts.append(_Rendering(together, rendered, moved, work_of(launches, rendered), inline))
+            parts.append(Rendering(together, rendered, moved, work_of(launches, rendered), inline))
         elif isinstance(step, Pass):
             rendered = render_pass(step, traits, root)
             moved = pass_nbytes(step, schedule)
-            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered)))
+            parts.append(Rendering([step], rendered, moved, work_of(launches, rendered)))
         elif isinstance(step, UserLaunch):
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered), inline))
+            parts.append(Rendering([step], rendered, moved, work_of(launches, rendered), inline))
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)
             moved = call_nbytes(step, schedule)
-            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered)))
+            parts.append(Rendering([step], rendered, moved, work_of(launches, rendered)))
         else:
             parts.append(step)
     return parts
 
 
-def _program(part: _Rendering, device: Device) -> Program:
+def program_of(part: Rendering, device: Device) -> Program:
     rendered = part.rendered
     return program.build(
         device,
@@ -364,13 +364,13 @@ def _program(part: _Rendering, device: Device) -> Program:
     )
 
 
-def _step(part: _Part, device: Device) -> Prepared | Copy | LibraryCall:
+def prepared(part: _Part, device: Device) -> Prepared | Copy | LibraryCall:
     """A step that can run; raises `Refused`."""
-    if not isinstance(part, _Rendering):
+    if not isinstance(part, Rendering):
         return part
     rendered = part.rendered
     try:
-        built = _program(part, device)
+        built = program_of(part, device)
         local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
         launch.check_sizes(built, rendered.global_size, rendered.local_size, sum(local))
     except KernelBuildError as error:
