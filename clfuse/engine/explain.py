@@ -17,7 +17,7 @@ from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import take
 from clfuse.policy import choice
 from clfuse.runtime.memory.blocks import pool_of
-from clfuse.schedule.dataflow import operations_of
+from clfuse.schedule.dataflow import operations_of, storage_roots
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import (
@@ -42,7 +42,6 @@ from clfuse.schedule.traffic import (
 
 from . import plans
 from .evaluate import compute_otherwise, lock, pending
-from .executable import storage_roots
 from .out_of_core import describe
 
 if TYPE_CHECKING:

@@ -271,9 +271,8 @@ class Trials:
         self._own.append(elapsed_ns)
         if self._is_last:  # it is what was planned
             return
-        if elapsed_ns > SLOW * self._usual_ns:
-            self._drop()
-        elif len(self._own) == FEWEST and min(self._own) > self._usual_ns:
+        is_hopeless = len(self._own) == FEWEST and min(self._own) > self._usual_ns
+        if is_hopeless or elapsed_ns > SLOW * self._usual_ns:
             self._drop()
 
     def _compare(self) -> None:

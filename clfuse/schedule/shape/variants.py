@@ -178,10 +178,9 @@ def _cpu_map(kernel: Kernel, chosen: Mapping[str, int], traits: DeviceTraits) ->
     pieces = 1 if rows >= items else -(-items // max(rows, 1))
     length = round_up(-(-extent // pieces), width)
     pieces = min(pieces, -(-extent // length)) if rows <= 1 else pieces
-    if not is_exact(kernel, traits) and (rows > 1 or kernel.then):
+    if length != kernel.chunk_length and (rows > 1 or kernel.then) and not is_exact(kernel, traits):
         # Of a row's last piece, elements are in vectors only where it is long enough for one.
-        if length != kernel.chunk_length:
-            return None
+        return None
     made.chunks, made.chunk_length = pieces, length
     made.work_items = items_for(max(1, pieces * rows), items)
     return made
