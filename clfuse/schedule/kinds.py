@@ -40,7 +40,8 @@ class KernelKind:
     free : frozenset of str
         The fields of its records' geometry on which no result depends, where arithmetic is exact:
         tuning may choose them (`schedule.shape.variants`). Not those that fix in which order
-        something is added up, selected or stored.
+        something is added up, selected or stored; nor `streams`, of which the next kernels feel
+        most.
     """
 
     name: str
@@ -60,7 +61,7 @@ class KernelKind:
 MAP: Final = KernelKind(
     "map",
     elementwise=True,
-    free=frozenset(["work_items", "work_group", "width", "unroll", "streams"]),
+    free=frozenset(["work_items", "work_group", "width", "unroll"]),
 )
 REDUCE: Final = KernelKind(
     "reduce", folds=True, stores_elsewhere=True, free=frozenset(["work_items"])

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["is_forced", "key_of", "of_plan", "rendered_as"]
 
-FORCED: Final = {"width": "vector_bytes", "work_items": "work_items", "streams": "stream_bytes"}
-"""Fields of a geometry, and the settings that force them where they are not as by default."""
+FORCED: Final = {"width": "vector_bytes", "work_items": "work_items"}
+"""Fields of a geometry, and the settings that force them where they are not 0."""
 
 
 def key_of(kernel: Kernel, rendered: Rendered) -> str:
@@ -75,7 +75,4 @@ def rendered_as(
 
 def is_forced(name: str) -> bool:
     """Whether a setting says what a field of the geometry is."""
-    if name not in FORCED:
-        return False
-    setting = FORCED[name]
-    return bool(getattr(settings, setting) != (-1 if setting == "stream_bytes" else 0))
+    return name in FORCED and getattr(settings, FORCED[name]) != 0

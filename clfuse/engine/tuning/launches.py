@@ -115,11 +115,15 @@ class _Tuned:
     def __init__(
         self, index: int, step: Prepared, kernel: Kernel, fields: list[tuple[str, int]], key: str
     ) -> None:
-        self.index, self.planned, self.kernel, self.key = index, step, kernel, key
-        self.step = step
-        self.trials = Trials(len(fields), _limits[0])
-        self.fields = fields
-        self.changes: dict[int, dict[str, int]] = {0: {}}
+        self.index, self.kernel, self.key = index, kernel, key
+        self.first = self.step = step  # what stood when it began, and what stands
+        self.known = step.kept
+        self.skipped = 0 if step.kept is None else step.kept.tried
+        self.fields = fields[self.skipped :]
+        self.trials = Trials(len(self.fields), _limits[0])
+        self.changes: dict[int, dict[str, int]] = {
+            0: {} if step.kept is None else dict(step.kept.changes)
+        }
         self.made: dict[int, Prepared] = {0: step}
         self.pending: tuple[int, Any, float] | None = None
         self.rendering: Rendering | None = None
@@ -174,7 +178,7 @@ class Tuning:
                 if not tuned.trials.is_done:
                     found = found or self._act(tuned)
                 if tuned.trials.is_done:
-                    self._end(tuned)
+                    self._keep(tuned)
             self._tuned = [tuned for tuned in self._tuned if not tuned.trials.is_done]
             self._turn = (self._turn + 1) % max(len(self._tuned), 1)
         self._grant()
@@ -228,18 +232,20 @@ class Tuning:
         name, value = tuned.fields[number - 1]
         changes = {**tuned.changes[tuned.trials.best], name: value}
         root = storage_roots(self._schedule)
-        planned = tuned.planned.rendered
-        made = kept.rendered_as(tuned.kernel, planned, changes, self._device.traits, root)
+        first = tuned.first
+        made = kept.rendered_as(tuned.kernel, first.rendered, changes, self._device.traits, root)
         if made is None:
             tuned.trials.lost(time.perf_counter_ns() - start_ns)
             tuned.trials.refused(number)
             return
         tuned.changes[number], tuned.written = changes, number
-        tuned.rendering = Rendering([tuned.kernel], made, tuned.planned.nbytes, tuned.planned.work)
+        tuned.rendering = Rendering([tuned.kernel], made, first.nbytes, first.work)
         sources = [each.rendered.source for each in tuned.made.values()]
         is_built = made.source in sources
         if is_built and not self._prepare(tuned, number):
             return
+        if not is_built:
+            self._keep(tuned)  # the run may well end before a build is worth it
         tuned.trials.written(number, time.perf_counter_ns() - start_ns, is_built=is_built)
 
     def _build(self, tuned: _Tuned) -> None:
@@ -291,18 +297,27 @@ class Tuning:
     def _change(self, tuned: _Tuned) -> None:
         """Have the best launched from here on."""
         tuned.step = tuned.made[tuned.trials.best]
+        self._keep(tuned)
         self._use(tuned.index, tuned.step)
 
-    def _end(self, tuned: _Tuned) -> None:
-        """Keep what was found out."""
+    def _keep(self, tuned: _Tuned) -> None:
+        """Keep what was found out so far."""
         trials = tuned.trials
-        if trials.before_ns < ORDINARY.least_ns:
+        before_ns, after_ns = trials.times_ns()
+        if before_ns < ORDINARY.least_ns:
             return
+        known = tuned.known
+        if known is not None:  # what stood when this began was better than what was planned
+            before_ns *= known.before_ns / max(known.after_ns, 1)
         changes = tuple(sorted(tuned.changes[trials.best].items()))
-        before, after = int(trials.before_ns), int(trials.after_ns)
-        found = Kept(tuned.planned.rendered.name, changes, before, after)
-        tuned.step.kept = found
-        geometries.note(self._about, tuned.key, found)
+        tried = tuned.skipped + trials.tried
+        name = tuned.first.rendered.name
+        found = Kept(name, changes, round(before_ns), round(after_ns), tried, tuned.key)
+        if found.changes != (() if tuned.step.kept is None else tuned.step.kept.changes) or (
+            tuned.step.kept is None or found.tried != tuned.step.kept.tried
+        ):
+            tuned.step.kept = found
+            geometries.note(self._about, found)
 
 
 def begin(
@@ -332,7 +347,7 @@ def begin(
     least = WORTH * device.traits.launch_nbytes
     found = []
     for index, (step, launches) in enumerate(zip(steps, schedule.steps, strict=True)):
-        if not isinstance(step, Prepared) or step.bound is None or step.kept is not None:
+        if not isinstance(step, Prepared) or step.bound is None:
             continue
         kernel = launches[0]
         if len(launches) > 1 or not isinstance(kernel, Kernel) or step.program.inline:
@@ -342,8 +357,9 @@ def begin(
         fields = [
             each for each in choices(kernel, device.traits) if not kept.is_forced(each[0])
         ]
-        if fields:
-            key = kept.key_of(kernel, step.rendered)
+        known = step.kept
+        if fields and (known is None or known.tried < len(fields)):
+            key = kept.key_of(kernel, step.rendered) if known is None else known.key
             found.append(_Tuned(index, step, kernel, fields, key))
     if not found:
         return None

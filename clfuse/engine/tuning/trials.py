@@ -125,8 +125,6 @@ class Trials:
         Launches so far.
     lost_ns : float
         What timing, trying and building have cost so far.
-    before_ns, after_ns : float
-        The usual times of what was planned and of the best, when it was decided; 0 before.
     """
 
     def __init__(self, candidates: int, limits: Limits = ORDINARY) -> None:
@@ -138,7 +136,7 @@ class Trials:
         self._build_ns = BUILD_NS
         self._building = False
         self._usual_ns = 0.0  # of the best
-        self._planned_ns = 0.0
+        self._part = 1.0  # of the time of what was planned, that the best takes
         self._ran_ns = 0.0
         self._own: list[float] = []  # of the candidate that is tried, its first launch left out
         self._others: list[float] = []  # of the best, since it is tried
@@ -148,7 +146,6 @@ class Trials:
         self.is_done = not self._left
         self.launches = 0
         self.lost_ns = 0.0
-        self.before_ns = self.after_ns = 0.0
 
     # -- what comes in -----------------------------------------------------------------------------
 
@@ -202,6 +199,16 @@ class Trials:
         self.lost_ns += elapsed_ns
 
     # -- what goes out -----------------------------------------------------------------------------
+
+    @property
+    def tried(self) -> int:
+        """How many candidates, in their order, are tried no more."""
+        return len(self._steps) - 1 - len(self._left)
+
+    def times_ns(self) -> tuple[float, float]:
+        """The usual times of what was planned and of the best, as far as they are known; 0 where
+        they are not."""
+        return self._usual_ns / self._part, self._usual_ns
 
     def next(self) -> Action:
         """What the next launch is for."""
@@ -257,11 +264,11 @@ class Trials:
 
     def _begin(self) -> None:
         """The usual time is known."""
-        self._usual_ns = self._planned_ns = statistics.median(self._others)
+        self._usual_ns = statistics.median(self._others)
         self._ran_ns = self.launches * self._usual_ns
         self._others = []
         if self._usual_ns < self._limits.least_ns:
-            self._finish()
+            self.is_done = True
 
     def _note_own(self, elapsed_ns: float) -> None:
         """The candidate has run once more."""
@@ -271,7 +278,8 @@ class Trials:
         self._own.append(elapsed_ns)
         if self._is_last:  # it is what was planned
             return
-        is_hopeless = len(self._own) == FEWEST and min(self._own) > self._usual_ns
+        usual = max([self._usual_ns, *self._others[-1:]])
+        is_hopeless = len(self._own) == FEWEST and min(self._own) > usual
         if is_hopeless or elapsed_ns > SLOW * self._usual_ns:
             self._drop()
 
@@ -280,14 +288,15 @@ class Trials:
         own, others = statistics.median(self._own), statistics.median(self._others)
         if self._is_last:
             # Here the candidate is what was planned.
-            self._planned_ns, self._usual_ns = own, others
-            if others > CLEARLY * own:
-                self.best, self._usual_ns = 0, own
-            self._finish()
+            self._part, self._usual_ns = others / own, others
+            if self._part > CLEARLY:
+                self.best, self._part, self._usual_ns = 0, 1.0, own
+            self.is_done = True
             return
         is_better = own < CLEARLY * others and min(self._own) < min(self._others)
         if is_better:
             self.best, self._usual_ns = self._tried, own
+            self._part *= own / others
         else:
             self._usual_ns = others
         self._drop()
@@ -296,18 +305,13 @@ class Trials:
         """Come to the next candidate."""
         self._own, self._others, self._first_ns = [], [], None
         if self._is_last:
-            self._finish()
+            self.is_done = True
             return
         del self._left[0]
         if self._left:
             return
         if self.best == 0:
-            self._finish()
+            self.is_done = True
         else:
             self._is_last = True
 
-    def _finish(self) -> None:
-        self.is_done = True
-        self.before_ns, self.after_ns = self._planned_ns, self._usual_ns
-        if self.best == 0:
-            self.after_ns = self.before_ns

@@ -1,10 +1,11 @@
 """Geometries that tuning has chosen for kernels, kept in the user's cache between runs.
 
 The file is text, a line a kernel: the device with its driver, the kernel with the size of its
-arrays, what is changed, its time before and after, and its name. It is read once and appended to; a
-later line about the same kernel counts. Only lines that are whole are believed: one that another
-process is still writing, or left incomplete when it died, is lost, and nothing else. What a line
-says is checked once more by who makes the kernel, and no result depends on it.
+arrays, what is changed, its time before and after, how much was tried, and its name. It is read
+once and appended to; a later line about the same kernel counts, and a run goes on where another has
+left off. Only lines that are whole are believed: one that another process is still writing, or left
+incomplete when it died, is lost, and nothing else. What a line says is checked once more by who
+makes the kernel, and no result depends on it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ MOST_KNOWN: Final = 1 << 14
 _CHANGE: Final = rb"[a-z_]{1,20}=\d{1,9}"
 
 _LINE: Final = re.compile(
-    rb"^%d ([0-9a-f]{16}) ([0-9a-f]{32}) (-|%s(?:,%s){0,7}) (\d{1,15}) (\d{1,15}) (\w{1,200})"
-    rb" ([0-9a-f]{8})$" % (FORMAT, _CHANGE, _CHANGE),
+    rb"^%d ([0-9a-f]{16}) ([0-9a-f]{32}) (-|%s(?:,%s){0,7}) (\d{1,15}) (\d{1,15}) (\d{1,3})"
+    rb" (\w{1,200}) ([0-9a-f]{8})$" % (FORMAT, _CHANGE, _CHANGE),
     re.MULTILINE | re.ASCII,
 )
 
@@ -57,12 +58,18 @@ class Kept:
         where these are the best.
     before_ns, after_ns : int
         Its usual times, as it was planned and with the changes.
+    tried : int
+        How many of its candidates were tried, in their order.
+    key : str
+        The kernel with the size of its arrays.
     """
 
     kernel: str
     changes: tuple[tuple[str, int], ...]
     before_ns: int
     after_ns: int
+    tried: int
+    key: str
 
     def __str__(self) -> str:
         if not self.changes:
@@ -98,19 +105,19 @@ def of_device(device: str) -> list[Kept]:
         return [kept for (about, _), kept in _read(_path()).items() if about == device]
 
 
-def note(device: str, key: str, kept: Kept) -> None:
+def note(device: str, kept: Kept) -> None:
     """Keep a choice for later runs, which tune again where it cannot be written."""
     path = _path()
     with _lock:
         if len(_read(path)) >= MOST_KNOWN:
             del _known[path]
         known = _read(path)
-        known.pop((device, key), None)
-        known[device, key] = kept
+        known.pop((device, kept.key), None)
+        known[device, kept.key] = kept
         if path is None:
             return
         try:
-            _append(path, _line(device, key, kept))
+            _append(path, _line(device, kept))
         except OSError as error:
             problem = error
         else:
@@ -134,14 +141,16 @@ def _read(path: Path | None) -> dict[tuple[str, str], Kept]:
     if found is None:
         found = _known[path] = {}
         for match in _LINE.finditer(b"" if path is None else _tail(path)):
-            device, key, changes, before, after, name, check = match.groups()
+            device, key, changes, before, after, tried, name, check = match.groups()
             if b"%08x" % zlib.crc32(match[0][: -len(check) - 1]) != check:
                 continue
             pairs = [] if changes == b"-" else changes.decode().split(",")
             chosen = tuple([(field, int(number)) for field, number in map(_split, pairs)])
             place = device.decode(), key.decode()
             found.pop(place, None)
-            found[place] = Kept(name.decode(), chosen, int(before), int(after))
+            found[place] = Kept(
+                name.decode(), chosen, int(before), int(after), int(tried), key.decode()
+            )
     return found
 
 
@@ -160,11 +169,11 @@ def _tail(path: Path) -> bytes:
         return b""
 
 
-def _line(device: str, key: str, kept: Kept) -> bytes:
+def _line(device: str, kept: Kept) -> bytes:
     changes = ",".join([f"{name}={value}" for name, value in kept.changes]) or "-"
-    times = f"{int(kept.before_ns)} {int(kept.after_ns)}"
+    numbers = f"{kept.before_ns} {kept.after_ns} {kept.tried}"
     name = re.sub(r"\W", "_", kept.kernel, flags=re.ASCII)[:200]
-    text = f"{FORMAT} {device} {key} {changes} {times} {name}".encode()
+    text = f"{FORMAT} {device} {kept.key} {changes} {numbers} {name}".encode()
     return b"%s %08x\n" % (text, zlib.crc32(text))
 
 

@@ -52,13 +52,11 @@ def choices(kernel: Kernel, traits: DeviceTraits) -> list[tuple[str, int]]:
     those that need no other text first."""
     free = _free(kernel, traits)
     found: list[tuple[str, int]] = []
-    for name in ("work_items", "work_group", "streams", "unroll", "width"):
+    for name in ("work_items", "work_group", "unroll", "width"):
         if name not in free:
             continue
         now = int(getattr(kernel, name))
-        if name == "streams":
-            values = [1 - now]
-        elif name == "unroll":
+        if name == "unroll":
             values = [3 - now] if now in (1, 2) else []
         else:
             values = [math.ceil(now * factor) for factor in FACTORS[name]]
@@ -141,7 +139,7 @@ def _free(kernel: Kernel, traits: DeviceTraits) -> frozenset[str]:
             # Where a piece ends decides which elements are in vectors.
             free -= {"work_items"}
     elif kernel.width == 1:
-        free -= {"unroll", "streams", "width"}
+        free -= {"unroll", "width"}
     return free
 
 
@@ -162,15 +160,10 @@ def _cpu_map(kernel: Kernel, chosen: Mapping[str, int], traits: DeviceTraits) ->
     extent = kernel.extents[-1]
     if width > extent and width > kernel.width:
         return None
-    made = replace(
-        kernel, width=width, unroll=unroll, streams=bool(chosen.get("streams", kernel.streams))
-    )
+    made = replace(kernel, width=width, unroll=unroll)
     if unroll == 2 and (width == 1 or not has_pairs(made)):
         return None
-    made.then = [
-        replace(sister, streams=made.streams, width=min(sister.width, width))
-        for sister in kernel.then
-    ]
+    made.then = [replace(sister, width=min(sister.width, width)) for sister in kernel.then]
     rows = math.prod(kernel.extents[:-1])
     items = chosen.get("work_items", kernel.work_items)
     if not 1 <= items <= MOST_ITEMS:
