@@ -179,9 +179,14 @@ class Trials:
         self.lost_ns += elapsed_ns
 
     def refused(self, number: int) -> None:
-        """A candidate cannot be, does not build, or the driver does not launch it."""
+        """A candidate cannot be, does not build, or the driver does not launch it with a time. Where
+        that is so of the best, nothing can be compared."""
         self._building = False
-        if not self.is_done and number == self._tried:
+        if self.is_done:
+            return
+        if number == self.best:
+            self.is_done = True
+        elif number == self._tried:
             self._drop()
 
     def written(self, number: int, elapsed_ns: float, *, is_built: bool) -> None:
