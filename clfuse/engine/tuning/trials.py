@@ -179,8 +179,8 @@ class Trials:
         self.lost_ns += elapsed_ns
 
     def refused(self, number: int) -> None:
-        """A candidate cannot be, does not build, or the driver does not launch it with a time. Where
-        that is so of the best, nothing can be compared."""
+        """A candidate cannot be, does not build, or the driver does not launch it with a time.
+        Where that is so of the best, nothing can be compared."""
         self._building = False
         if self.is_done:
             return

@@ -113,7 +113,6 @@ def test_the_best_is_launched_and_kept(timed: dict[int, float]) -> None:
     run(4)
     again = the_step()
     assert again.kept == found
-    assert again.rendered.global_size != () and again.kept is not None
     with launches.at_once():
         forget_plans()
         run(20)
@@ -256,7 +255,7 @@ def test_threads_tune_one_plan(timed: dict[int, float]) -> None:
     def work() -> None:
         try:
             run(120)
-        except BaseException as error:  # noqa: BLE001 (it fails the test below)
+        except BaseException as error:
             errors.append(error)
 
     with launches.at_once():
