@@ -340,8 +340,8 @@ def _tuned_lines(traits: DeviceTraits) -> Iterator[str]:
     better = [each for each in found if each.changes]
     better.sort(key=lambda each: each.after_ns / max(each.before_ns, 1))
     yield (
-        f"    tuned {len(found)} kernel(s) that programs ran often, {len(better)} of them to another"
-        " geometry than planned"
+        f"    tuned {len(found)} kernel(s) that programs ran often, {len(better)} of them to other"
+        " geometries than planned"
     )
     for each in better[:MOST_TUNED]:
         yield f"        {each.kernel}: {each}"

@@ -279,10 +279,9 @@ def run_tuning(options: argparse.Namespace) -> int:
     print(*tune.lines(before, after, measured), f"kept in {path}", sep="\n")
     if clfuse.config.settings.tuning:
         from .programs import PROGRAMS
-        from .tune_kernels import tune_programs
 
         names = [name for name in options.programs if name in PROGRAMS] or list(PROGRAMS)
-        found = tune_programs(names, quick=options.quick, progress=show_progress)
+        found = tune.tune_programs(names, quick=options.quick, progress=show_progress)
         for name, kept in found:
             show_progress("")
             print(f"{name}, {kept.kernel}: {kept}", flush=True)
