@@ -54,6 +54,13 @@ WORTH: Final = 2
 BESIDE: Final = 0.1
 """The part of a build's time that is lost on a device which has nothing to do with it."""
 
+LAUNCH_NS: Final = 10_000
+"""Of a launch, in the time of which `DeviceTraits.launch_nbytes` move."""
+
+ASIDE_NS: Final = 100_000
+"""What a run costs that Python makes because it is time to look, beside the look: between large
+kernels the caches hold nothing of Python's. Measured: 90 to 300 us with it (two cores)."""
+
 _limits: Final[list[Limits]] = [ORDINARY]
 
 running: Final[list[Tuning]] = []
@@ -95,17 +102,16 @@ class _Timed:
         stands = tuned.step.bound
         assert stands is not None
         before = len(tickets)
-        start_ns = time.perf_counter_ns()
         try:
             event = self._bound.enqueue_timed(buffers, scalars, tickets)
         except Exception as error:
             is_refused = is_refusal(error) or isinstance(error, KernelBuildError)
             if len(tickets) > before or not is_refused:
                 raise
-            tuned.trials.lost(time.perf_counter_ns() - start_ns)
+            tuned.trials.lost(tuned.looked_for_ns())
             tuned.trials.refused(number)
             return stands.enqueue(buffers, scalars, tickets, wants_event=wants_event)
-        tuned.pending = number, event, time.perf_counter_ns() - start_ns
+        tuned.pending = number, event, tuned.looked_for_ns()
         return event
 
 
@@ -113,14 +119,20 @@ class _Tuned:
     """One kernel of a plan: as it was planned, as it stands, and its candidates."""
 
     def __init__(
-        self, index: int, step: Prepared, kernel: Kernel, fields: list[tuple[str, int]], key: str
+        self,
+        index: int,
+        step: Prepared,
+        kernel: Kernel,
+        fields: list[tuple[str, int]],
+        key: str,
+        guess_ns: float,
     ) -> None:
         self.index, self.kernel, self.key = index, kernel, key
         self.first = self.step = step  # what stood when it began, and what stands
         self.known = step.kept
         self.skipped = 0 if step.kept is None else step.kept.tried
         self.fields = fields[self.skipped :]
-        self.trials = Trials(len(self.fields), _limits[0])
+        self.trials = Trials(len(self.fields), _limits[0], guess_ns)
         self.changes: dict[int, dict[str, int]] = {
             0: {} if step.kept is None else dict(step.kept.changes)
         }
@@ -130,6 +142,11 @@ class _Tuned:
         self.written = 0
         self.building: background.Work | None = None
         self.build_ns = 0.0
+        self.look_ns = 0  # when the last look began
+
+    def looked_for_ns(self) -> float:
+        """What the look that was last has cost so far."""
+        return ASIDE_NS + time.perf_counter_ns() - self.look_ns
 
 
 class Tuning:
@@ -170,15 +187,19 @@ class Tuning:
     def look(self) -> tuple[int, Prepared] | None:
         """What is to be launched in place of a step at the run that comes now, after `left` runs:
         the step's number, and what has a time. None where nothing is."""
+        start_ns = time.perf_counter_ns()
         self.ran(self.left)
         found = None
         if not is_observed():
             for tuned in [*self._tuned[self._turn :], *self._tuned[: self._turn]]:
+                tuned.look_ns = start_ns
                 self._collect(tuned)
-                if not tuned.trials.is_done:
-                    found = found or self._act(tuned)
+                if found is None and not tuned.trials.is_done:
+                    found = self._act(tuned)
                 if tuned.trials.is_done:
                     self._keep(tuned)
+            if found is None:  # else who is timed has it
+                self._tuned[0].trials.lost(self._tuned[0].looked_for_ns())
             self._tuned = [tuned for tuned in self._tuned if not tuned.trials.is_done]
             self._turn = (self._turn + 1) % max(len(self._tuned), 1)
         self._grant()
@@ -360,7 +381,8 @@ def begin(
         known = step.kept
         if fields and (known is None or known.tried < len(fields)):
             key = kept.key_of(kernel, step.rendered) if known is None else known.key
-            found.append(_Tuned(index, step, kernel, fields, key))
+            guess_ns = LAUNCH_NS * step.work / device.traits.launch_nbytes
+            found.append(_Tuned(index, step, kernel, fields, key, guess_ns))
     if not found:
         return None
     tuning = Tuning(found, schedule, device, bound, use)

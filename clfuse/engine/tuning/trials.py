@@ -41,8 +41,8 @@ CLEARLY: Final = 0.95
 SLOW: Final = 2.0
 """So many times the usual time is too long for any launch."""
 
-OVERHEAD_NS: Final = 30_000.0
-"""Of a timed launch, until one was made: markers in two queues, and what is to be noted."""
+OVERHEAD_NS: Final = 150_000.0
+"""Of a timed launch, until one was made: Python's way to it, and markers in two queues."""
 
 BUILD_NS: Final = 250e6
 """Of a program in the background, until one was built: its compiler may have taken the cores on
@@ -114,6 +114,9 @@ class Trials:
     candidates : int
         How many there are.
     limits : Limits
+    guess_ns : float
+        What a launch takes, as far as a model knows: the first that is timed waits until the kernel
+        has run long enough by that.
 
     Attributes
     ----------
@@ -127,8 +130,13 @@ class Trials:
         What timing, trying and building have cost so far.
     """
 
-    def __init__(self, candidates: int, limits: Limits = ORDINARY) -> None:
+    def __init__(
+        self, candidates: int, limits: Limits = ORDINARY, guess_ns: float = math.inf
+    ) -> None:
         self._limits = limits
+        self._least = max(
+            limits.least_launches, math.ceil(OVERHEAD_NS / (limits.share * max(guess_ns, 1.0)))
+        )
         self._left = list(range(1, candidates + 1))
         self._steps = [What.TIME, *[What.WRITE] * candidates]
         self._overhead_ns = OVERHEAD_NS
@@ -175,7 +183,7 @@ class Trials:
             self._compare()
 
     def lost(self, elapsed_ns: float) -> None:
-        """A timed launch came to nothing, and cost so much."""
+        """Something else has cost so much."""
         self.lost_ns += elapsed_ns
 
     def refused(self, number: int) -> None:
@@ -217,9 +225,9 @@ class Trials:
 
     def next(self) -> Action:
         """What the next launch is for."""
-        if self.is_done or self._building or self.launches < self._limits.least_launches:
+        if self.is_done or self._building or self.launches < self._least:
             return RUN
-        if not self._affords(self._expected_ns()):
+        if self.lost_ns + self._expected_ns() > self._spare_ns():
             return RUN
         if self._usual_ns == 0.0:
             return Action(What.TIME)
@@ -236,12 +244,12 @@ class Trials:
         """After how many launches more it should be asked what is `next`."""
         if self.is_done:
             return NEVER
-        if self.launches < self._limits.least_launches:
-            return self._limits.least_launches - self.launches
-        missing = self.lost_ns + self._expected_ns() - self._limits.share * self._ran_ns
-        if self._usual_ns == 0.0 or missing <= 0.0:
+        if self.launches < self._least:
+            return self._least - self.launches
+        missing = self.lost_ns + self._expected_ns() - self._spare_ns()
+        if missing <= 0.0:
             return SPACING
-        return max(SPACING, math.ceil(missing / (self._limits.share * self._usual_ns)))
+        return max(SPACING, math.ceil(missing / (self._limits.share * self._launch_ns())))
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -250,10 +258,14 @@ class Trials:
         """The candidate that is tried; what was planned where the best is compared with that."""
         return 0 if self._is_last else self._left[0]
 
-    def _affords(self, expected_ns: float) -> bool:
-        if self._usual_ns == 0.0:
-            return True
-        return self.lost_ns + expected_ns <= self._limits.share * self._ran_ns
+    def _launch_ns(self) -> float:
+        """What a launch takes, as far as it is known; infinite before one was timed."""
+        return self._usual_ns or min(self._others, default=math.inf)
+
+    def _spare_ns(self) -> float:
+        """What may be lost of what the kernel has run."""
+        ran_ns = self._ran_ns if self._usual_ns else self.launches * self._launch_ns()
+        return self._limits.share * ran_ns
 
     def _expected_ns(self) -> float:
         """The most that the next step is expected to cost."""

@@ -13,7 +13,7 @@ import pytest
 from clfuse.engine.tuning.trials import AT_ONCE, NEVER, ORDINARY, Limits, Trials, What
 
 MS = 1e6
-OVERHEAD = 20_000.0
+OVERHEAD = 150_000.0
 WRITING = 1 * MS
 BUILDING = 150 * MS
 
@@ -35,7 +35,7 @@ class Program:
     ) -> None:
         self.usual, self.time = usual, time or (lambda number, launch: usual[number])
         self.unbuilt, self.refused = unbuilt, refused
-        self.trials = Trials(len(usual) - 1, limits)
+        self.trials = Trials(len(usual) - 1, limits, usual[0])
         self.log: list[tuple[What, int]] = []
         self.tried: list[tuple[int, float]] = []
         self.ran_ns = self.lost_ns = 0.0
@@ -93,7 +93,7 @@ def test_what_was_planned_stays_where_nothing_is_clearly_better() -> None:
         assert program.trials.times_ns() == (2 * MS, 2 * MS)
 
 
-@pytest.mark.parametrize("usual_us", [50, 300, 2_000, 100_000])
+@pytest.mark.parametrize("usual_us", [30, 300, 2_000, 100_000])
 def test_no_more_than_the_bound_is_lost(usual_us: int) -> None:
     usual = usual_us * 1e3
     times = [usual, 1.9 * usual, 1.01 * usual, 2 * usual, 0.9 * usual]
@@ -102,14 +102,14 @@ def test_no_more_than_the_bound_is_lost(usual_us: int) -> None:
     assert program.lost_ns >= program.trials.lost_ns > 0
 
 
-def test_what_a_launch_of_many_times_the_time_has_cost_is_made_up_for() -> None:
+def test_what_a_very_long_launch_has_cost_is_made_up_for() -> None:
     # Nobody knows before what it takes.
     program = Program([MS, 9 * MS, 9 * MS]).launch(20_000)
     assert [number for number, _ in program.tried].count(1) == 2
     assert program.lost_ns <= ORDINARY.share * program.ran_ns
 
 
-def test_a_candidate_of_more_than_twice_the_time_is_not_launched_a_third_time() -> None:
+def test_a_candidate_of_twice_the_time_is_launched_twice() -> None:
     program = Program([1 * MS, 2.5 * MS, 1 * MS]).launch(20_000)
     assert [number for number, _ in program.tried].count(1) == 2
     assert program.trials.is_done
