@@ -280,3 +280,27 @@ def test_in_ordinary_runs_programs_are_built_behind(
     with cf.config.override(background="on"):
         run(1500)
     assert begun
+
+
+def test_explain_and_doctor_say_what_was_gained(
+    timed: dict[int, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from clfuse.__main__ import main
+
+    x, y = arrays()
+    assert "tuned" not in str(cf.explain(step(x, y)))
+    timed[2] = MS
+    with launches.at_once():
+        run()
+    found = the_step().kept
+    assert found is not None
+    plan = cf.explain(step(x, y))
+    assert f"   tuned: {found}" in str(plan)
+    assert "50% less" in plan.kernels[0].tuned
+    assert "50% less" in plan._repr_html_()
+    main(["doctor"])
+    shown = capsys.readouterr().out
+    assert f"{found.kernel}: {found}" in shown
+    with cf.config.override(tuning="off"):
+        main(["doctor"])
+    assert "kernels are not tuned" in capsys.readouterr().out
