@@ -32,6 +32,17 @@ NEVER: Final = 1 << 60
 REPEATS: Final = 5
 """Times of a candidate that are compared with as many of the best."""
 
+MOST_REPEATS: Final = 15
+"""The same, where fewer do not tell: other work on the machine comes and goes."""
+
+SURE: Final = 2.6
+"""Standard deviations by which the sum of a candidate's ranks must be less than by chance, or it is
+not better (Mann and Whitney 1947): of five and five times each of the one is less than all of the
+other."""
+
+UNSURE: Final = 1.0
+"""Where it is less by no more than so many, more times are not worth it."""
+
 FEWEST: Final = 2
 """Times after which a candidate is dropped if none of them is better than the best's usual one."""
 
@@ -303,14 +314,17 @@ class Trials:
     def _compare(self) -> None:
         """Keep the candidate if it is clearly better than the best beside which it ran."""
         own, others = statistics.median(self._own), statistics.median(self._others)
-        if self._is_last:
-            # Here the candidate is what was planned.
+        better, worse = (self._others, self._own) if self._is_last else (self._own, self._others)
+        sure = _deviations(better, worse)
+        if UNSURE < sure < SURE and len(better) + len(worse) < 2 * MOST_REPEATS:
+            return
+        is_better = sure >= SURE and statistics.median(better) < CLEARLY * statistics.median(worse)
+        if self._is_last:  # the candidate is what was planned
             self._part, self._usual_ns = others / own, others
-            if self._part > CLEARLY:
+            if not is_better:
                 self.best, self._part, self._usual_ns = 0, 1.0, own
             self.is_done = True
             return
-        is_better = own < CLEARLY * others and min(self._own) < min(self._others)
         if is_better:
             self.best, self._usual_ns = self._tried, own
             self._part *= own / others
@@ -332,3 +346,10 @@ class Trials:
         else:
             self._is_last = True
 
+
+def _deviations(shorter: list[float], longer: list[float]) -> float:
+    """By how many standard deviations more often than by chance one of the first times is less than
+    one of the others."""
+    wins = sum([(a < b) + 0.5 * (a == b) for a in shorter for b in longer])
+    count, other = len(shorter), len(longer)
+    return (wins - count * other / 2) / math.sqrt(count * other * (count + other + 1) / 12)

@@ -170,6 +170,23 @@ def test_noise_decides_nothing() -> None:
         assert program.trials.is_done
         before, after = program.trials.times_ns()
         assert program.trials.best == 0 or after > 0.85 * before
+
+
+def test_under_heavy_noise_what_is_slower_is_not_kept() -> None:
+    noise = random.Random(3)
+    usual = [2 * MS, 2.2 * MS, 2.4 * MS, 2 * MS, 2.3 * MS, 2.8 * MS]
+    wrong = 0
+    for _ in range(200):
+        program = Program(
+            usual,
+            # A machine with three times as much to do as it has cores.
+            time=lambda number, launch: usual[number] * (1 + noise.expovariate(1)),
+        ).launch(20_000)
+        wrong += usual[program.trials.best] > 2 * MS
+    assert wrong <= 2
+
+
+def test_what_is_much_better_is_found_under_noise() -> None:
     noise = random.Random(7)
     wrong = 0
     for _ in range(100):
