@@ -5,6 +5,7 @@ Times are made up: `Trials.timed` gets them by the candidate's number.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ def tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tuning is on, with a folder of its own, and every kernel is worth it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(launches, "WORTH", 0)
+    monkeypatch.setattr(launches, "LAUNCH_NS", 1e9)
     storage.forget()
     geometries.forget()
     with cf.config.override(tuning="on", inline="off", host_us=0, build_after_ms=0):
@@ -85,9 +87,12 @@ def run(count: int = RUNS, call: Callable[[Any, Any], Any] = step) -> None:
 
 
 def the_plan() -> Planned:
-    """The one whose kernel comes back."""
-    found = [each for each in plans.kept.values() if each.uses > 1 and len(each.steps) == 1]
-    return max(found, key=lambda each: "multiply" in str(each.steps[0]))
+    """The one of `step`."""
+    (found,) = [
+        each for each in plans.kept.values()
+        if len({value.buffer for value in each.schedule.values} - {None}) == 2
+    ]
+    return found
 
 
 def the_step() -> Prepared:
@@ -304,3 +309,42 @@ def test_explain_and_doctor_say_what_was_gained(
     with cf.config.override(tuning="off"):
         main(["doctor"])
     assert "kernels are not tuned" in capsys.readouterr().out
+
+
+def test_the_next_run_goes_on_where_one_has_left_off(timed: dict[int, float]) -> None:
+    timed[1] = MS  # the others are slower than that
+    with launches.at_once():
+        run(45)
+        (tuned,) = the_plan().tuning._tuned
+        assert tuned.trials.best == 1
+        first = tuned.step.kept
+        assert first is not None
+    geometries.forget()
+    forget_plans()
+    timed.clear()
+    timed.update({0: MS})
+    with launches.at_once():
+        run()
+        last = the_step().kept
+    assert last is not None
+    assert last.changes == first.changes
+    assert last.tried > first.tried
+    assert last.before_ns == pytest.approx(2 * last.after_ns)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_calculates_without_trials(
+    shared_memory: None, timed: dict[int, float]
+) -> None:
+    timed[2] = MS
+    with launches.at_once():
+        x, y = arrays()
+        run(12)
+        child = os.fork()
+        if child == 0:
+            made = step(x, y)
+            is_right = numpy.array_equal(cf.asnumpy(made), step(cf.asnumpy(x), cf.asnumpy(y)))
+            os._exit(0 if is_right else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        run()
+        assert the_step().kept is not None
