@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from .runtime.devices.device import Device
+    from .target.traits import DeviceTraits
 
 __all__ = ["main"]
 
@@ -308,6 +309,7 @@ def probes() -> Iterator[str]:
             f"{traits.launch_nbytes / 2**10:.0f} KiB, "
             + (f"measured {traits.tuned}" if traits.tuned else "not measured (bench --tune)")
         )
+        yield from _tuned_lines(traits)
         known = verified(traits)
         for row in known:
             yield f"    verified on this kind: {row}"
@@ -320,6 +322,29 @@ def probes() -> Iterator[str]:
         yield f"used: {selection.get_device()!r}"
     except ClfuseError as error:
         yield f"{NO_DEVICE}: {error}"
+
+
+MOST_TUNED: Final = 8
+"""Kernels with another geometry than planned that are named."""
+
+
+def _tuned_lines(traits: DeviceTraits) -> Iterator[str]:
+    """What tuning has chosen for the kernels of a device, and what that has gained."""
+    from .config import settings
+    from .runtime.files import geometries
+
+    if not settings.tuning:
+        yield "    kernels are not tuned (CLFUSE_TUNING)"
+        return
+    found = geometries.of_device(geometries.about(traits))
+    better = [each for each in found if each.changes]
+    better.sort(key=lambda each: each.after_ns / max(each.before_ns, 1))
+    yield (
+        f"    tuned {len(found)} kernel(s) that programs ran often, {len(better)} of them to other"
+        " geometries than planned"
+    )
+    for each in better[:MOST_TUNED]:
+        yield f"        {each.kernel}: {each}"
 
 
 COLUMNS: Final = 100

@@ -338,8 +338,9 @@ SETTINGS: tuple[Setting, ...] = (
         True,
         _switch,
         "on or off",
-        "whether what `python -m clfuse bench --tune` has measured of a device is used; it is kept"
-        " in the user's cache folder, clfuse/tuning-*.json",
+        "whether what `python -m clfuse bench --tune` has measured of a device is used, and kernels"
+        " that run often are tried in other geometries; both are kept in the user's cache folder,"
+        " clfuse/tuning-*.json and clfuse/geometries.txt",
         plans=True,
     ),
     Setting(

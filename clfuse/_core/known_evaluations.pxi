@@ -35,7 +35,8 @@ cdef class Ready:
     """A plan of nothing but bound kernels, which runs as `engine.executable.Planned.run` does.
 
     `block_size` is that of `runtime.context.pool`; `hosted` is how many arguments lie on the host; `is_used`
-    says whether it has run since somebody set that to False.
+    says whether it has run since somebody set that to False. After `left` runs Python makes one, which looks
+    at the plan's tuning.
     """
 
     cdef object device, pool, planning, host_us, queue, leave
@@ -44,9 +45,11 @@ cdef class Ready:
     cdef list bound, direct, slots, sizes, reuses, values, keeps, recomputed
     cdef Py_ssize_t launches, user_launches, hosted
     cdef public bint is_used
+    cdef public Py_ssize_t left
 
-    def __init__(self, planned, device, block_size, int user_launches):
+    def __init__(self, planned, device, block_size, int user_launches, Py_ssize_t left):
         schedule = planned.schedule
+        self.left = left
         self.device, self.pool = device, device.pool
         self.leave = planned.leave
         self.bins = device.pool._bins
@@ -68,7 +71,9 @@ cdef class Ready:
 
     cdef bint suits(self, list buffers) except -1:
         """Whether it may evaluate: nothing has changed since, and nobody wants to see the launches."""
-        return not (observers_of_plans or observers_of_launches) and self.is_meant(buffers)
+        if self.left <= 0 or observers_of_plans or observers_of_launches:
+            return False
+        return self.is_meant(buffers)
 
     cpdef bint is_meant(self, list buffers) except -1:
         """Whether nothing has changed since, and what is read is the device's."""
@@ -157,6 +162,7 @@ cdef class Ready:
         cdef Direct direct
         cdef list tickets = None
         latest_launch[0] = self.bound
+        self.left -= 1
         try:
             while number < self.launches:
                 direct = <Direct>PyList_GET_ITEM(self.direct, number)

@@ -274,6 +274,10 @@ def _run(snapshot: Snapshot) -> None:
     if planned.by_host:
         _run_by_host(snapshot, device)
         return
+    if planned.is_due():
+        from .tuning import launches
+
+        launches.look(planned, device)
     is_short, refused = False, None
     try:
         planned.run(snapshot, device)
@@ -294,13 +298,14 @@ def _run(snapshot: Snapshot) -> None:
 
 def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
     """Whether the compiled part would evaluate this, without a choice, if nobody wanted to see the
-    launches: who computes must not depend on that."""
+    launches or to time one: who computes must not depend on that."""
     ready = planned.structure.ready
     if ready is None:
         return False
     from . import executable
 
-    return executable.is_observed() and bool(ready.is_meant(snapshot.buffers))
+    is_watched = ready.left <= 0 or executable.is_observed()
+    return is_watched and bool(ready.is_meant(snapshot.buffers))
 
 
 def _calculate_meanwhile(snapshot: Snapshot, device: Device, planned: Planned) -> None:

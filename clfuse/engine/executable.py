@@ -12,7 +12,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -48,6 +48,7 @@ from clfuse.runtime.launches import launch, program, stepping, tables
 from clfuse.runtime.launches.launch import BoundKernel
 from clfuse.runtime.memory import buffers
 from clfuse.runtime.memory.buffers import Buffer
+from clfuse.schedule.dataflow import storage_roots
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import Copy, Kernel, Launch, LibraryCall, Pass, Schedule, UserLaunch
@@ -64,16 +65,24 @@ from clfuse.schedule.verify import verify
 from .background import Work
 from .rerecord import record_again
 from .resume import is_refusal, leave
+from .tuning import kept
 
 if TYPE_CHECKING:
     from clfuse.codegen.kernels import Rendered
     from clfuse.runtime.devices.device import Device
+    from clfuse.runtime.files.geometries import Kept
     from clfuse.runtime.launches.program import Program
     from clfuse.target.traits import DeviceTraits
 
 BIND_AT: Final = 2
 """Uses of a plan after the first from which its kernels have objects of their own: each takes 10 to
 30 us to make."""
+
+NEVER: Final = 1 << 60
+"""Runs until a plan's tuning is looked at, where it has none."""
+
+tuned_after: Final = [62]
+"""Runs of a plan, from `BIND_AT` on, after which it is looked at what could be tuned."""
 
 
 @dataclass(slots=True)
@@ -83,7 +92,8 @@ class Prepared:
     `arguments` holds ``(value, None)`` for buffers, ``(conversion, position)`` for constants of the
     snapshot, and the number itself for integers. `nbytes` is what it moves, every array once, and
     `work` what `runtime.context.waits` counts.
-    `bound` is a kernel object of its own, once the plan has come back.
+    `bound` is a kernel object of its own, once the plan has come back. `kept` says what tuning has
+    chosen, of kernels whose trials are over.
     """
 
     kernel: Kernel | LibraryCall | Pass | UserLaunch
@@ -93,20 +103,27 @@ class Prepared:
     nbytes: int
     work: float
     bound: BoundKernel | None = None
+    kept: Kept | None = None
 
 
 @dataclass(slots=True)
-class _Rendering:
-    """The OpenCL C of a step: of these kernels, which move so many bytes."""
+class Rendering:
+    """The OpenCL C of a step: of these kernels, which move so many bytes.
+
+    Where tuning has chosen another geometry, `planned` is what stands in for one that does not
+    build, and `kept` says what was chosen.
+    """
 
     kernels: Sequence[Kernel | LibraryCall | Pass | UserLaunch]
     rendered: Rendered
     nbytes: int
     work: float
     inline: bool = False
+    planned: Rendering | None = None
+    kept: Kept | None = None
 
 
-_Part = _Rendering | Copy | LibraryCall
+_Part = Rendering | Copy | LibraryCall
 
 
 @dataclass(slots=True)
@@ -117,6 +134,9 @@ class Planned:
     `verdict` is what `policy` has decided of it, `by_host` says that nothing but NumPy can compute
     it (`refused_builds`). `kernels` are those that are built in the background, from what is
     `rendered`.
+
+    After `left` runs `tuning` has to be looked at: `engine.tuning.launches`. `timed` is a step's
+    number, and what is launched in its place at the next run.
     """
 
     structure: Snapshot
@@ -128,6 +148,9 @@ class Planned:
     by_host: bool = False
     kernels: Work | None = None
     rendered: list[_Part] = field(default_factory=list)
+    tuning: Any = None
+    left: int = NEVER
+    timed: tuple[int, Prepared] | None = None
 
     def ready(self, device: Device) -> Any:
         """What runs the plan again without Python, or None: ``_core/known_evaluations.pxi``.
@@ -145,7 +168,18 @@ class Planned:
             return None
         launches = sum([isinstance(step.kernel, UserLaunch) for step in steps])  # type: ignore
         _core.connect_evaluation(_names())
-        return _core.Ready(self, device, block_size, launches)
+        return _core.Ready(self, device, block_size, launches, self.left - 1)
+
+    def is_due(self) -> bool:
+        """Whether its tuning is to be looked at before the run that comes next, which is
+        counted."""
+        ready = self.structure.ready
+        if ready is not None:
+            self.left = ready.left + 1
+        self.left -= 1
+        if ready is not None:
+            ready.left = max(self.left - 1, 0)
+        return self.left <= 0
 
     def launch_count(self) -> int:
         """How many launches of kernels it has."""
@@ -168,7 +202,7 @@ class Planned:
         if not self.is_built:
             parts = self.rendered or _parts(self.schedule, device, self.is_inline(device))
             self.rendered = []
-            self.steps = [_step(part, device) for part in parts]
+            self.steps = [prepared(part, device) for part in parts]
             self.is_built = True
 
     @property
@@ -180,9 +214,9 @@ class Planned:
         """Render its kernels; what builds them, for another thread. `build` finds them then."""
         self.rendered = _parts(self.schedule, device, self.is_inline(device))
         return [
-            functools.partial(_program, part, device)
+            functools.partial(program_of, part, device)
             for part in self.rendered
-            if isinstance(part, _Rendering)
+            if isinstance(part, Rendering)
         ]
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
@@ -206,12 +240,18 @@ class Planned:
         if self.uses == BIND_AT:
             for step in self.steps:
                 if isinstance(step, Prepared):
-                    step.bound = bind(step, lambda constant: (constant.position, None))
+                    step.bound = bind_planned(step)
+            if settings.tuning:
+                self.left = tuned_after[0]
+        steps, timed = self.steps, self.timed
+        if timed is not None:
+            number, step = timed
+            steps, self.timed = [*steps[:number], step, *steps[number + 1 :]], None
         nodes = snapshot.nodes
         tickets: list[Any] = []
         journal[0] = self.leave, (nodes, places, tickets)
         try:
-            for step in self.steps:
+            for step in steps:
                 _launch(step, places, nodes, tickets)
             for position, value_number in schedule.keeps.items():
                 node = nodes[position]
@@ -225,7 +265,7 @@ class Planned:
         except BaseException as error:
             settle()
             done = len(tickets)
-            if is_refusal(error) and done < len(self.steps):
+            if is_refusal(error) and done < len(steps):
                 raise Refused(schedule.steps[done], error) from error  # type: ignore[arg-type]
             raise
         for watcher in events.watchers:
@@ -320,6 +360,7 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
     traits = device.traits
     root = storage_roots(schedule)
     repeats = Repeats(traits, root)
+    chosen = kept.of_plan(traits, root) if settings.tuning else None
     parts: list[_Part] = []
 
     def work_of(launches: Sequence[Launch], rendered: Rendered) -> float:
@@ -333,26 +374,30 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
             texts = [repeats.render(each) for each in together]
             rendered = join(texts) if len(texts) > 1 else texts[0]
             moved = sum([kernel_nbytes(each, schedule) for each in together])
-            parts.append(_Rendering(together, rendered, moved, work_of(launches, rendered), inline))
+            part = Rendering(together, rendered, moved, work_of(launches, rendered), inline)
+            found = chosen(step, rendered) if chosen and len(together) == 1 else None
+            if found is not None:
+                part = replace(part, rendered=found[0], planned=part, kept=found[1])
+            parts.append(part)
         elif isinstance(step, Pass):
             rendered = render_pass(step, traits, root)
             moved = pass_nbytes(step, schedule)
-            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered)))
+            parts.append(Rendering([step], rendered, moved, work_of(launches, rendered)))
         elif isinstance(step, UserLaunch):
             rendered = render_launch(step, traits, root)
             reads, writes = uses_of_launch(step, schedule)
             moved = sum(nbytes for _, _, nbytes in reads + writes)
-            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered), inline))
+            parts.append(Rendering([step], rendered, moved, work_of(launches, rendered), inline))
         elif isinstance(step, LibraryCall) and is_ours(step, traits):
             rendered = render_matmul(step, traits, root)
             moved = call_nbytes(step, schedule)
-            parts.append(_Rendering([step], rendered, moved, work_of(launches, rendered)))
+            parts.append(Rendering([step], rendered, moved, work_of(launches, rendered)))
         else:
             parts.append(step)
     return parts
 
 
-def _program(part: _Rendering, device: Device) -> Program:
+def program_of(part: Rendering, device: Device) -> Program:
     rendered = part.rendered
     return program.build(
         device,
@@ -364,34 +409,23 @@ def _program(part: _Rendering, device: Device) -> Program:
     )
 
 
-def _step(part: _Part, device: Device) -> Prepared | Copy | LibraryCall:
+def prepared(part: _Part, device: Device) -> Prepared | Copy | LibraryCall:
     """A step that can run; raises `Refused`."""
-    if not isinstance(part, _Rendering):
+    if not isinstance(part, Rendering):
         return part
     rendered = part.rendered
     try:
-        built = _program(part, device)
+        built = program_of(part, device)
         local = [each.nbytes for each in rendered.bindings if isinstance(each, LocalArgument)]
         launch.check_sizes(built, rendered.global_size, rendered.local_size, sum(local))
     except KernelBuildError as error:
+        if part.planned is not None:
+            return prepared(part.planned, device)
         raise Refused(part.kernels, error) from error
     arguments = _arguments(rendered, device)
-    return Prepared(part.kernels[0], rendered, built, arguments, part.nbytes, part.work)
-
-
-def storage_roots(schedule: Schedule) -> Callable[[int], int]:
-    """Value -> the first value in the same bytes."""
-    first: dict[Any, int] = {}
-    roots = []
-    for number, value in enumerate(schedule.values):
-        if value.slot is not None:
-            place: Any = ("slot", value.slot)
-            if value.slot in schedule.reuses:
-                place = ("buffer", schedule.reuses[value.slot])
-        else:
-            place = ("buffer", value.buffer) if value.buffer is not None else ("none", number)
-        roots.append(first.setdefault(place, number))
-    return roots.__getitem__
+    return Prepared(
+        part.kernels[0], rendered, built, arguments, part.nbytes, part.work, kept=part.kept
+    )
 
 
 def _arguments(rendered: Rendered, device: Device) -> list[Any]:
@@ -487,6 +521,11 @@ def bind(
     return BoundKernel(
         step.program, rendered.global_size, rendered.local_size, fixed, values, scalars, step.work
     )
+
+
+def bind_planned(step: Prepared) -> BoundKernel:
+    """The launch of a plan's step, whose scalars are constants of the snapshot."""
+    return bind(step, lambda constant: (constant.position, None))
 
 
 def run_without_kernel(

@@ -17,7 +17,7 @@ from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import take
 from clfuse.policy import choice
 from clfuse.runtime.memory.blocks import pool_of
-from clfuse.schedule.dataflow import operations_of
+from clfuse.schedule.dataflow import operations_of, storage_roots
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import (
@@ -42,8 +42,8 @@ from clfuse.schedule.traffic import (
 
 from . import plans
 from .evaluate import compute_otherwise, lock, pending
-from .executable import storage_roots
 from .out_of_core import describe
+from .tuning import kept
 
 if TYPE_CHECKING:
     from clfuse.target.traits import DeviceTraits
@@ -98,6 +98,9 @@ class ExplainedKernel:
     follows : bool
         It is no launch of its own: the work-item that is the last to be done with the kernel before
         it runs it.
+    tuned : str
+        What tuning has chosen for it or its like on this device, and what that has gained; empty
+        where nothing was tried.
     """
 
     name: str
@@ -108,6 +111,7 @@ class ExplainedKernel:
     nbytes: int
     ops: tuple[str, ...]
     follows: bool = False
+    tuned: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,8 @@ class Plan:
             lines.append(f"   fused: {', '.join(kernel.ops) or 'nothing'}")
             lines.append(f"   reads: {', '.join(map(str, kernel.reads)) or 'nothing'}")
             lines.append(f"   writes: {', '.join(map(str, kernel.writes))}")
+            if kernel.tuned:
+                lines.append(f"   tuned: {kernel.tuned}")
         if self.written:
             lines.append(self._routes())
         for cut in self.cuts:
@@ -180,7 +186,8 @@ class Plan:
             f"<tr><td>{number}</td><td>{kernel.kind}</td>"
             f"<td><details><summary>{html.escape(kernel.name)}</summary>"
             f"<pre>{html.escape(kernel.source)}</pre></details></td>"
-            f"<td>{html.escape(', '.join(kernel.ops))}</td>"
+            f"<td>{html.escape(', '.join(kernel.ops))}"
+            f"{html.escape(f'; tuned: {kernel.tuned}') if kernel.tuned else ''}</td>"
             f"<td>{html.escape(', '.join(map(str, kernel.reads)))}</td>"
             f"<td>{html.escape(', '.join(map(str, kernel.writes)))}</td>"
             f"<td>{bytes_text(kernel.nbytes)}</td></tr>"
@@ -295,7 +302,13 @@ def _explained(launch: Launch, schedule: Schedule, traits: DeviceTraits) -> Expl
         return ExplainedKernel(launch.name, "library", source, reads, writes, moved, tuple(ops))
     from clfuse.codegen.kernels import render
 
-    source = render(launch, traits, storage_roots(schedule)).source
+    root = storage_roots(schedule)
+    rendered = render(launch, traits, root)
+    found = None
+    if settings.tuning and [launch] in schedule.steps:
+        found = kept.of_plan(traits, root)(launch, rendered)
+    source = rendered.source if found is None else found[0].source
+    tuned = "" if found is None else str(found[1])
     reads = tuple([_use(*use, schedule) for use in reads_of(launch, schedule)])
     writes = tuple([_use(*use, schedule) for use in writes_of(launch, schedule)])
     items = [item for phase in launch.computed for item in phase.body]
@@ -306,7 +319,8 @@ def _explained(launch: Launch, schedule: Schedule, traits: DeviceTraits) -> Expl
     ops += operations_of(launch.epilogue)
     moved = sum(use.nbytes for use in reads + writes)
     return ExplainedKernel(
-        launch.label, launch.kind.name, source, reads, writes, moved, tuple(ops), launch.follows
+        launch.label, launch.kind.name, source, reads, writes, moved, tuple(ops), launch.follows,
+        tuned,
     )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from clfuse import events
 from clfuse.codegen.arguments import ConstantArgument
+from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.errors import AllocationError
 from clfuse.ir import build
@@ -30,11 +32,20 @@ from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.records import Copy, LibraryCall, UserLaunch
 
 from .evaluate import find_plan
-from .executable import Prepared, bind, observers, run_without_kernel
+from .executable import (
+    NEVER,
+    Prepared,
+    bind,
+    observers,
+    run_without_kernel,
+    tuned_after,
+)
 from .resume import is_refusal, leave
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
+
+    from .tuning.launches import Tuning
 
 __all__ = ["NoKernels", "NoRoom", "Replay"]
 
@@ -101,6 +112,9 @@ class Replay:
         self._slots: list[tuple[int, int | Buffer | None]] = []
         self._places: list[Any] = []
         self._roots: list[int] = []
+        # After so many runs its tuning is looked at.
+        self._left = tuned_after[0] if settings.tuning else NEVER
+        self._tuning: Tuning | None = None
         if not roots:
             return
         snapshot = _snapshot(roots, scalars, donated)
@@ -141,19 +155,24 @@ class Replay:
                 else:
                     self._places[number] = source
         self._passed: list[tuple[_Scalar | Calculated, np.dtype[Any]]] = []
+        self._constants = {
+            position: node.param
+            for position, node in enumerate(snapshot.nodes)
+            if node.op.kind is Kind.CONSTANT
+        }
         for step in planned.steps:
             if isinstance(step, Prepared):
-                bound = self._bind(step, snapshot)
-                self._steps.append((bound, step, ()))
+                bound = self._bind(step)
+                self._steps.append((bound, replace(step, bound=bound), ()))
             else:
                 numbers = step.scalars if isinstance(step, LibraryCall) else ()
                 operands = [(place, snapshot.nodes[number].param) for place, number in numbers]
                 self._steps.append((None, step, operands))
         self._roots = [schedule.keeps[position] for position in snapshot.roots]
 
-    def _bind(self, step: Prepared, snapshot: Snapshot) -> BoundKernel:
+    def _bind(self, step: Prepared) -> BoundKernel:
         def scalar(constant: ConstantArgument) -> tuple[int | None, Any]:
-            source = snapshot.nodes[constant.position].param
+            source = self._constants[constant.position]
             if type(source) is not _Scalar and type(source) is not Calculated:
                 return None, source
             entry = (source, constant.dtype)
@@ -162,6 +181,27 @@ class Replay:
             return self._passed.index(entry), None
 
         return bind(step, scalar)
+
+    def _look(self) -> list[_Step]:
+        """Look at the tuning of its kernels, which is due; the steps of the run that comes now."""
+        from .tuning import launches
+
+        def use(index: int, step: Prepared) -> None:
+            self._steps[index] = (step.bound, step, ())
+
+        timed = None
+        if self._tuning is None:
+            prepared = [step for _, step, _ in self._steps]
+            self._tuning = launches.begin(prepared, self._schedule, self.device, self._bind, use)
+            if self._tuning is not None:
+                self._tuning.ran(tuned_after[0])
+        else:
+            timed = self._tuning.look()
+        self._left = NEVER if self._tuning is None else self._tuning.left
+        if timed is None:
+            return self._steps
+        index, step = timed
+        return [*self._steps[:index], (step.bound, step, ()), *self._steps[index + 1 :]]
 
     def run(
         self,
@@ -195,6 +235,8 @@ class Replay:
         if not self._roots:
             put([])
             return
+        self._left -= 1
+        steps = self._steps if self._left > 0 else self._look()
         scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]
         device = self.device
         held: list[Buffer] = [nodes[number].buffer for number in self.inputs]
@@ -229,7 +271,7 @@ class Replay:
         journal[0] = self._leave, (results, places, tickets, scalars, nodes, draws, numbers, put)
         try:
             with device.lock:
-                for bound, step, sources in self._steps:
+                for bound, step, sources in steps:
                     if bound is None:
                         found = [
                             (place, _scalar(source, nodes, draws, numbers))

@@ -1,11 +1,13 @@
-"""Data flow between the registers of a kernel's body: what an item reads, and renumbered copies."""
+"""Data flow: what an item of a kernel's body reads, renumbered copies of bodies, and which values
+of a plan lie in the same bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from .records import Accumulator, Item, Kernel, Load, Prefix, Step
+from .records import Accumulator, Item, Kernel, Load, Prefix, Schedule, Step
 
 
 def operands_of(item: Item) -> tuple[int, ...]:
@@ -94,3 +96,18 @@ def renumber_registers(kernel: Kernel, first: int) -> Kernel:
             )
         )
     return replace(made[0], then=made[1:])
+
+
+def storage_roots(schedule: Schedule) -> Callable[[int], int]:
+    """Value -> the first value in the same bytes."""
+    first: dict[Any, int] = {}
+    roots = []
+    for number, value in enumerate(schedule.values):
+        if value.slot is not None:
+            place: Any = ("slot", value.slot)
+            if value.slot in schedule.reuses:
+                place = ("buffer", schedule.reuses[value.slot])
+        else:
+            place = ("buffer", value.buffer) if value.buffer is not None else ("none", number)
+        roots.append(first.setdefault(place, number))
+    return roots.__getitem__

@@ -37,6 +37,11 @@ class KernelKind:
     by_tiles : bool
         It walks tiles, and reads borders around each of them: another tile may need what a tile has
         read where it writes.
+    free : frozenset of str
+        The fields of its records' geometry on which no result depends, where arithmetic is exact:
+        tuning may choose them (`schedule.shape.variants`). Not those that fix in which order
+        something is added up, selected or stored; nor `streams`, of which the next kernels feel
+        most.
     """
 
     name: str
@@ -47,14 +52,21 @@ class KernelKind:
     stores_elsewhere: bool = False
     stores_side_by_side: bool = False
     by_tiles: bool = False
+    free: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return self.name
 
 
-MAP: Final = KernelKind("map", elementwise=True)
-REDUCE: Final = KernelKind("reduce", folds=True, stores_elsewhere=True)
-SCAN: Final = KernelKind("scan", scans=True)
+MAP: Final = KernelKind(
+    "map",
+    elementwise=True,
+    free=frozenset(["work_items", "work_group", "width", "unroll"]),
+)
+REDUCE: Final = KernelKind(
+    "reduce", folds=True, stores_elsewhere=True, free=frozenset(["work_items"])
+)
+SCAN: Final = KernelKind("scan", scans=True, free=frozenset(["work_items"]))
 
 COUNT: Final = KernelKind("count", folds=True, stores_elsewhere=True)
 """What a mask selects, counted piece by piece; the pieces are given."""

@@ -61,6 +61,7 @@ class DeviceBase:
     #: What runs small kernels in the calling thread, where the driver can.
     inline: Inline | None = None
     _queue: cl.CommandQueue | None = None
+    _timed_queue: cl.CommandQueue | None = None
     #: Made by `runtime.launches.launch` for the first kernel that counts its work-items.
     count: cl.Buffer | None = None
     #: Made by `runtime.context.lost`, to find out whether the context is still there.

@@ -259,7 +259,8 @@ def let_go(device: DeviceBase) -> None:
             abandon((event, owner))
     device.pinned.clear()
     latest[0] = None
-    device._queue = device._context = device.canary = device.count = None
+    device._queue = device._timed_queue = device._context = None
+    device.canary = device.count = None
     device.tables.clear()
 
 

@@ -191,6 +191,19 @@ class Device(DeviceBase):
         assert self._queue is not None
         return self._queue
 
+    @property
+    def timed_queue(self) -> cl.CommandQueue:
+        """Another queue, whose events hold times; what is put there waits for what is in the one
+        queue, and has that wait for it."""
+        if self._timed_queue is None:
+            import pyopencl as cl
+
+            timed = cl.command_queue_properties.PROFILING_ENABLE
+            self._timed_queue = lost.call_driver(
+                self, "a queue", cl.CommandQueue, self.context, self.handle, timed
+            )
+        return self._timed_queue
+
     def require(self) -> None:
         """Raise DeviceError, with the cause and what would help, where nothing can be enqueued."""
         if not self.usable:

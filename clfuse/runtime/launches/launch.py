@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -245,9 +245,46 @@ class BoundKernel:
         error = lost.status_error(routine, status)
         raise lost.waiting(program.device, error, program.name if was_taken else "") from error
 
-    def _enqueue_by_pyopencl(
+    def enqueue_timed(
         self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]
     ) -> cl.Event:
+        """As `enqueue`, on a queue of its own whose events hold times, in the same order with all
+        that is in the device's queue before and after; nothing is waited for.
+
+        For programs that are not `inline`.
+        """
+        import pyopencl as cl
+
+        device = self.program.device
+        if self._direct is not None:
+            self._direct.forget()
+        timed = device.timed_queue
+        with device.lock:
+            # The queue may have gone between two launches.
+            before = lost.call_driver(
+                device, self.program.name, cl.enqueue_marker, device.queue
+            )
+            event = self._enqueue_by_pyopencl(buffers, scalars, tickets, timed, [before])
+            try:
+                cl.enqueue_barrier(device.queue, wait_for=[event])
+                device.queue.flush()
+                timed.flush()
+            except cl.Error as error:  # it was launched, and what comes next must come after it
+                try:
+                    timed.finish()
+                except cl.Error as failed:
+                    raise lost.waiting(device, failed, self.program.name) from error
+        return event
+
+    def _enqueue_by_pyopencl(
+        self,
+        buffers: list[Any],
+        scalars: Sequence[Any],
+        tickets: list[Any],
+        queue: cl.CommandQueue | None = None,
+        wait_for: list[cl.Event] | None = None,
+    ) -> cl.Event:
+        """On a queue instead of the program's, if one is given, after some events."""
         program = self.program
 
         def launch() -> cl.Event:
@@ -261,14 +298,14 @@ class BoundKernel:
                     value = value.param
                 set_argument(number, pack_scalar(value, program.arguments[number]))
             simulation = program.device.simulation
-            with _queue_of(program) as into:
+            sizes = self._global_size, self._local_size
+            with _queue_of(program) if queue is None else nullcontext(queue) as into:
                 if simulation is None:
-                    return _put(tickets, into, kernel, self._global_size, self._local_size)
+                    return _put(tickets, into, kernel, *sizes, None, wait_for)
                 return simulation.launch(
-                    program.device, program.name, program.compiled,
-                    self._global_size, self._local_size,
+                    program.device, program.name, program.compiled, *sizes,
                     self._fixed | {n: buffers[place].mem for n, place in self._buffers},
-                    lambda: _put(tickets, into, kernel, self._global_size, self._local_size),
+                    lambda: _put(tickets, into, kernel, *sizes, None, wait_for),
                 )  # fmt: skip
 
         event = lost.call_driver(program.device, program.name, launch)

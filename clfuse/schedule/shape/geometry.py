@@ -428,7 +428,7 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     kernel.chunks = pieces
     kernel.chunk_length = round_up(-(-extent // pieces), kernel.width)
     units = pieces * (-(-rows // kernel.tile_rows) if kernel.tile_rows else rows)
-    kernel.work_items = _items_for(max(1, units), items)
+    kernel.work_items = items_for(max(1, units), items)
     for sister in kernel.then:
         _like_sister(sister, kernel)
     return kernel
@@ -559,10 +559,10 @@ def count_items(kernel: Kernel, traits: DeviceTraits, groups: int, length: int) 
         return
     work = groups * max(kernel.width, 1) * kernel.strips * length
     most = work // cost.min_elements_per_item(traits, cost.pass_weight(kernel))
-    kernel.work_items = _items_for(units, max(1, min(traits.work_items, most)))
+    kernel.work_items = items_for(units, max(1, min(traits.work_items, most)))
 
 
-def _items_for(units: int, most: int) -> int:
+def items_for(units: int, most: int) -> int:
     """Work-items of a CPU for so many units, of which each takes as many in a row: no more than
     have work.
 

@@ -21,7 +21,7 @@ from clfuse.dtypes import register_nbytes
 from clfuse.schedule.records import Access, Index, Kernel, Load, Step, Store
 from clfuse.target.traits import DeviceTraits
 
-__all__ = ["lay", "lies_on_vectors"]
+__all__ = ["lay", "lies_on_vectors", "spread"]
 
 MOST_ROWS: Final = (1 << 16) - 1
 """Work-items of the second and third dimension, which stride over what is left: NVIDIA's grids have
@@ -53,10 +53,16 @@ def lay(kernel: Kernel, traits: DeviceTraits) -> None:
         kernel.width //= 2
     if traits.buffer_alignment > 1 and not traits.unaligned_vectors:
         _align(kernel, traits)
+    spread(kernel, traits.work_group)
+
+
+def spread(kernel: Kernel, group: int) -> None:
+    """Fix the range of work-items of a map, in groups of up to `group`."""
+    rank = len(kernel.extents)
     extents = [_units(kernel), *reversed(kernel.extents[:-1])]
     if rank > 3:
         extents[2:] = [math.prod(extents[2:])]
-    local = _group(extents, traits.work_group)
+    local = _group(extents, group)
     sizes = [_round_up(extents[0], local[0])]
     for extent, side in zip(extents[1:], local[1:], strict=True):
         sizes.append(min(_round_up(extent, side), MOST_ROWS // side * side))

@@ -75,8 +75,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--tune",
         action="store_true",
-        help="measure what the planner assumes of the device, and keep it for later programs "
-        "(CLFUSE_TUNING=off ignores it); runs no programs",
+        help="measure what the planner assumes of the device, try other geometries for the kernels "
+        "of the programs, and keep both for later programs (CLFUSE_TUNING=off ignores it)",
     )
     parser.add_argument(
         "--traffic", action="store_true",
@@ -259,7 +259,7 @@ def run_traffic(options: argparse.Namespace) -> int:
 
 
 def run_tuning(options: argparse.Namespace) -> int:
-    """Measure the device's traits and keep them; 1 where they cannot be kept."""
+    """Measure the device's traits, tune kernels, and keep both; 1 where they cannot be kept."""
     import clfuse
 
     from . import tune
@@ -277,6 +277,15 @@ def run_tuning(options: argparse.Namespace) -> int:
         return 1
     show_progress("")
     print(*tune.lines(before, after, measured), f"kept in {path}", sep="\n")
+    if clfuse.config.settings.tuning:
+        from .programs import PROGRAMS
+
+        names = [name for name in options.programs if name in PROGRAMS] or list(PROGRAMS)
+        found = tune.tune_programs(names, quick=options.quick, progress=show_progress)
+        for name, kept in found:
+            show_progress("")
+            print(f"{name}, {kept.kernel}: {kept}", flush=True)
+        show_progress("")
     return 0
 
 

@@ -27,13 +27,14 @@ from clfuse.codegen.kernels import render
 from clfuse.codegen.matmul import render_matmul
 from clfuse.codegen.passes import render_pass
 from clfuse.engine.evaluate import pending
-from clfuse.engine.executable import Prepared, observers, storage_roots
+from clfuse.engine.executable import Prepared, observers
 from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.snapshot import take
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import get_device
 from clfuse.runtime.simulated.simulation import Simulation
+from clfuse.schedule.dataflow import storage_roots
 from clfuse.schedule.device_libraries import is_ours
 from clfuse.schedule.planner import plan
 from clfuse.schedule.records import Kernel, LibraryCall, Pass, Schedule, SortPass

@@ -1,8 +1,11 @@
-"""``python -m clfuse bench --tune``: measures what a device's traits assume, and keeps the results.
+"""``python -m clfuse bench --tune``: measures what a device's traits assume, has the benchmark's
+kernels tuned, and keeps the results.
 
 Each trait is measured with programs whose time depends on it, by the shortest of several runs:
 other work on the machine only ever adds. A trait keeps its value unless another one is clearly
-better, so that two runs agree.
+better, so that two runs agree. Then each program runs until all of its kernels have tried their
+candidates (`engine.tuning`): what ordinary runs of any program lose two percent of their time for
+takes seconds here.
 """
 
 from __future__ import annotations
@@ -20,14 +23,19 @@ import numpy
 import clfuse as cf
 from clfuse import config
 from clfuse.engine.evaluate import forget_plans
+from clfuse.engine.tuning import launches as tuned_launches
 from clfuse.frozen import frozen
 from clfuse.ops.table import UFUNCS
 from clfuse.runtime.devices.device import Device
-from clfuse.runtime.files import tuning
+from clfuse.runtime.files import geometries, tuning
+from clfuse.runtime.files.geometries import Kept
 from clfuse.runtime.files.tuning import Measured
 from clfuse.target.traits import DeviceTraits
 
-__all__ = ["Tuner", "lines", "tune"]
+from .contenders import upload
+from .programs import PROGRAMS, results
+
+__all__ = ["Tuner", "lines", "tune", "tune_programs"]
 
 REPETITIONS: Final = 7
 CLEARLY: Final = 0.95
@@ -52,6 +60,13 @@ NEVER: Final = 1 << 62
 
 ADDED: Final = 20_000
 """Elements of additions that stay in a processor's cache."""
+
+MOST_RUNS: Final = 1000
+MOST_S: Final = 60.0
+"""Of a program whose kernels are tuned: one that is not done then goes on where it is met next."""
+
+FIRST_RUNS: Final = 3
+"""After which a program's plans have come back."""
 
 SHORT: Final = 400
 """Elements of an array of which a launch takes longer than its work."""
@@ -376,3 +391,38 @@ def lines(before: DeviceTraits, after: DeviceTraits, measured: Measured) -> Iter
     for name in tuning.COST_RANGES:
         old, new = getattr(before.costs, name), getattr(after.costs, name)
         yield f"{name:20}{old:g} -> {new:g}" if old != new else f"{name:20}{old:g}"
+
+
+def tune_programs(
+    names: Sequence[str], *, quick: bool = False, progress: Callable[[str], None] = print
+) -> Iterator[tuple[str, Kept]]:
+    """Tune the kernels of programs on the current device.
+
+    Yields
+    ------
+    name : str
+        A program's.
+    kept : Kept
+        What was found out about one of its kernels.
+    """
+    device = geometries.about(cf.get_device().traits)
+    for name in names:
+        progress(name)
+        before = {each.key: each for each in geometries.of_device(device)}
+        program = PROGRAMS[name]
+        arrays = upload(program.make_inputs(quick))
+        with config.override(build_after_ms=0), tuned_launches.at_once():
+            forget_plans()
+            start = time.perf_counter()
+            for run in range(MOST_RUNS):
+                values = results(program.compute(cf, *arrays))
+                cf.evaluate(*values)
+                cf.synchronize()
+                del values
+                is_done = all(each.is_done for each in tuned_launches.running)
+                if (run >= FIRST_RUNS and is_done) or time.perf_counter() - start > MOST_S:
+                    break
+        for each in geometries.of_device(device):
+            if before.get(each.key) != each:
+                yield name, each
+    forget_plans()

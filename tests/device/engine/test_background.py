@@ -63,8 +63,8 @@ class Compiler:
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
-    made = Compiler(executable._program)
-    monkeypatch.setattr(executable, "_program", made)
+    made = Compiler(executable.program_of)
+    monkeypatch.setattr(executable, "program_of", made)
     yield made
     made.may_build.set()
     background.finish()

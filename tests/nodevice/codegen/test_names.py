@@ -7,9 +7,9 @@ import pytest
 from clfuse.codegen.joined import join
 from clfuse.codegen.kernels import render
 from clfuse.codegen.lines import addresses, names
-from clfuse.engine.executable import storage_roots
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.schedule.dataflow import storage_roots
 from clfuse.target.traits import DeviceTraits
 from tests.support.recording import (
     FLOAT64,

@@ -7,9 +7,9 @@ import pytest
 
 from clfuse.codegen import repeats
 from clfuse.codegen.kernels import render
-from clfuse.engine.executable import storage_roots
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.schedule.dataflow import storage_roots
 from clfuse.schedule.records import Schedule
 from tests.support.recording import TRAITS, array, call, kernels, number, planned
 

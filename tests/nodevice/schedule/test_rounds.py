@@ -10,10 +10,10 @@ import pytest
 
 from clfuse.codegen.kernels import render
 from clfuse.codegen.repeats import Repeats
-from clfuse.engine.executable import storage_roots
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.schedule import rounds
+from clfuse.schedule.dataflow import storage_roots
 from clfuse.schedule.records import Kernel, Step
 from clfuse.schedule.rounds import Each, Kept, Own, Same
 from clfuse.schedule.rounds import find as find_rounds
