@@ -219,7 +219,7 @@ cdef int after_evaluation() except -1:
         operations.clear()
         turns[0] += 1
     grown = tallies["device_bytes_now"] - grown_from[0]
-    if grown > settings["max_pinned_bytes"]:
+    if grown < 0 or grown > settings["max_pinned_bytes"]:
         (<object>PyList_GET_ITEM(when_grown, 0))()
     return 0
 

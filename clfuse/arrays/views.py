@@ -78,7 +78,7 @@ def strided_view(
     elif len(steps) != len(extents):
         steps = handles.c_strides(extents)
     check_reach(handle, extents, offset, steps)
-    own = is_injective(extents, steps)
+    own = 0 in extents or is_injective(extents, steps)
     return view_of(handle, extents, offset, steps, writeable=writeable and own, rearranged=True)
 
 

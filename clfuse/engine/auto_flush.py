@@ -133,6 +133,8 @@ def _ends_round(at_boundary: bool) -> bool:
 def _when_grown() -> None:
     """Evaluate when pending work holds many bytes that nobody else needs any more."""
     grown = counters["device_bytes_now"] - evaluate.grown_from[0]
+    if grown < 0:  # what was freed leaves no room for pending work
+        evaluate.grown_from[0] += grown
     if grown <= settings.max_pinned_bytes or trace.active() is not None:
         return
     with evaluate.lock:

@@ -11,7 +11,7 @@ import numpy as np
 from tests.fuzz import program
 from tests.fuzz.choices import Choices
 from tests.fuzz.program import Step, Var
-from tests.fuzz.reference import SCANS
+from tests.fuzz.reference import ORDERS, SCANS
 
 ROW_REDUCTIONS = "sum sum max max min mean std any argmax".split()
 REDUCTIONS = "sum prod min max any all mean var std argmin argmax count_nonzero".split()
@@ -49,6 +49,35 @@ class Folds(Choices):
         method = self.random.random() < 0.4 and function != "count_nonzero"
         return Step(program.METHOD if method else program.CALL, function, self.new(),
                     (Var(name),), kwargs)
+
+    def draw_order(self) -> Step | None:
+        """Sorts, sets and searches."""
+        function = self.random.choice(ORDERS)
+        kinds = "biufc" if function in ("sort", "argsort", "lexsort") else "biu"  # no -0.0 in sets
+
+        def fits(value: Any) -> bool:
+            return np.ndim(value) > 0 and np.asarray(value).dtype.kind in kinds
+
+        def is_sorted(value: Any) -> bool:
+            return fits(value) and np.ndim(value) == 1 and bool(np.all(value[1:] >= value[:-1]))
+
+        name = self.name(is_sorted if function == "searchsorted" else fits)
+        if name is None:
+            return None
+        first, shape = Var(name), np.shape(self.value(name))
+        kwargs: dict[str, Any] = {}
+        if function in ("sort", "argsort"):
+            kwargs = {"axis": self.axis(len(shape)), "kind": "stable"}
+        if function in ("sort", "argsort", "unique"):
+            return Step(program.CALL, function, self.new(), (first,), kwargs)
+        other = self.name(lambda v: fits(v) and (function != "lexsort" or np.shape(v) == shape))
+        if other is None:
+            return None
+        if function == "lexsort":
+            return Step(program.CALL, function, self.new(), ([first, Var(other)],))
+        if function == "searchsorted":
+            kwargs = {"side": self.random.choice(["left", "right"])}
+        return Step(program.CALL, function, self.new(), (first, Var(other)), kwargs)
 
     def draw_scan(self) -> Step | None:
         name = self.name()

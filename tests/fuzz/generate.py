@@ -501,7 +501,7 @@ WEIGHTS = [
     ("where", 4), ("clip", 2), ("astype", 4), ("getitem", 11), ("setitem", 11), ("shift", 3),
     ("move", 14), ("gather", 4), ("scatter", 3), ("attribute", 3), ("reduction", 9),
     ("scan", 3), ("mask", 5), ("rows", 4), ("random", 3), ("rolls", 3), ("pairs", 3), ("jit", 5),
-    ("joined", 4), ("joined_rows", 5),
+    ("joined", 4), ("joined_rows", 5), ("order", 4),
     ("two_results", 1), ("host", 1), ("observe", 3), ("delete", 4), ("alias", 1), ("evaluate", 1),
     ("fill", 1), ("fault", 1),
 ]

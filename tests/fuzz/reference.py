@@ -32,9 +32,14 @@ CREATION = frozenset("""
 REDUCTIONS = frozenset("""
     sum prod min max any all mean var std argmin argmax count_nonzero
 """.split())
+# Of exact values alone.
+ORDERS = (
+    "sort", "argsort", "lexsort", "unique", "searchsorted", "isin", "union1d", "intersect1d",
+    "setdiff1d", "setxor1d",
+)
 # Right in integers, where no order of evaluation can be told from another.
 INTEGER_ONLY = frozenset("""
-    sort argsort diff dot matmul outer unique flatnonzero argwhere
+    diff dot matmul outer flatnonzero argwhere
 """.split())
 SCANS = {
     "cumsum": "add", "cumprod": "multiply", "maximum.accumulate": "maximum",
@@ -281,6 +286,11 @@ class Reference:
             return self._reduced(step, inputs, given, result)
         if name in SCANS:
             return self._scanned(step, inputs, given, result)
+        if name in ORDERS:
+            if not bounds.is_exact([self.bounds[v.name] for v in walk(step.args)
+                                    if isinstance(v, Var)]):
+                raise Unbounded(f"{name} of inexact values")
+            return np.zeros(np.shape(result))
         if name in INTEGER_ONLY:
             if np.asarray(result).dtype.kind in "fc" or not bounds.is_exact(given):
                 raise Unbounded(f"{name} of floats")

@@ -523,3 +523,13 @@ def test_indices_of_recorded_arrays_do_what_numpys_do(xp: ModuleType) -> None:
                 continue
             for theirs, ours in zip(expected, actual, strict=True):
                 np.testing.assert_array_equal(ours, theirs, err_msg=f"{shape} {index}", strict=True)
+
+
+@pytest.mark.parametrize("strides", [(4, 4), (0, 0), (12, 4)])
+def test_empty_views_by_strides_take_writes(xp: ModuleType, strides: tuple[int, int]) -> None:
+    x = xp.zeros((0, 3), xp.float32)
+    view = xp.lib.stride_tricks.as_strided(x, (0, 3), strides)
+    assert view.flags.writeable
+    view += 1
+    xp.add.at(view, (xp.zeros(0, int),), 1)
+    assert view.shape == (0, 3)

@@ -89,6 +89,9 @@ def test_evaluations_that_came_before_count_as_all_others() -> None:
         cf.evaluate(*held)
         evaluated: list[int] = []
         with config.override(max_pinned_bytes=30 * x.nbytes):
+            large = cf.arange(1_000_000.0)  # freed bytes leave no room for pending work
+            cf.evaluate(large)
+            del large
             kept = x + 1  # holds what nobody else needs
             for turn in range(100):
                 y = x * 3 + 1

@@ -62,6 +62,7 @@ def test_no_sentence_of_numpys_is_copied() -> None:
         assert [run for run in runs if run in theirs] == [], name
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # 2.5
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @pytest.mark.parametrize("name", sorted({name for name, _, _ in docstrings.examples()}))
 def test_examples_are_right(name: str, setting: Any) -> None:

@@ -147,3 +147,14 @@ def test_several_keys_are_sorted_by_kernels(gpu: ModuleType) -> None:
                 found = gpu.lexsort([gpu.asarray(key) for key in some], axis)
                 np.testing.assert_array_equal(found, np.lexsort(some, axis))
     assert gpu.stats()["library_calls"] == before
+
+
+def test_very_many_keys_are_numpys(gpu: ModuleType, setting: Callable[..., None]) -> None:
+    """Each key would be a sort and a gather of the plan."""
+    setting(fallback="allow")
+    keys = np.random.default_rng(3).integers(0, 3, (2000, 6))
+    x = gpu.asarray(keys)
+    before = gpu.stats()["nodes_recorded"]
+    for given in (x, [gpu.asarray(key) for key in keys]):
+        np.testing.assert_array_equal(gpu.lexsort(given), np.lexsort(keys))
+    assert gpu.stats()["nodes_recorded"] - before < len(keys)
