@@ -34,8 +34,13 @@ def hide_frames(error: BaseException) -> None:
     """Take frames of clfuse's, and of NumPy's behind them, out of the tracebacks of an error and of
     those that it came from."""
     for each in related(error):
-        if isinstance(each, OF_CALLS):
+        if isinstance(each, OF_CALLS) or is_missing_name(each):
             each.__traceback__ = _without_own(each.__traceback__)
+
+
+def is_missing_name(error: BaseException) -> bool:
+    """Whether it says that clfuse has no such name."""
+    return isinstance(error, AttributeError) and error.obj is sys.modules["clfuse"]
 
 
 def related(error: BaseException) -> Iterator[BaseException]:
