@@ -14,8 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from .errors import JitError
-from .tracebacks import is_missing_name
+from .errors import JitError, is_missing_name
 from .user_frames import COMPILED, OWN_FOLDERS
 
 __all__ = ["RULES", "advice"]

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from .config import settings
-from .errors import ClfuseError, SettingError
+from .errors import ClfuseError, SettingError, is_missing_name
 from .user_frames import COMPILED, OWN_FOLDERS
 
 __all__ = ["hide_frames", "install", "linked", "related"]
@@ -36,11 +36,6 @@ def hide_frames(error: BaseException) -> None:
     for each in related(error):
         if isinstance(each, OF_CALLS) or is_missing_name(each):
             each.__traceback__ = _without_own(each.__traceback__)
-
-
-def is_missing_name(error: BaseException) -> bool:
-    """Whether it says that clfuse has no such name."""
-    return isinstance(error, AttributeError) and error.obj is sys.modules["clfuse"]
 
 
 def related(error: BaseException) -> Iterator[BaseException]:
