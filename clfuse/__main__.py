@@ -218,6 +218,9 @@ def software() -> Iterator[str]:
 
     loading.load()
     yield f"compiled part    {loading.state()}"
+    if loading.state() == "not built":
+        yield "  small arrays and loops cost more: install clfuse again where there are a C"
+        yield "  compiler and Python's headers (Debian: gcc, python3-dev)"
 
 
 def variables() -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from .errors import JitError
+from .errors import JitError, is_missing_name
 from .user_frames import COMPILED, OWN_FOLDERS
 
 __all__ = ["RULES", "advice"]
@@ -31,6 +31,8 @@ def advice(error: BaseException) -> str:
         return ""
     for name, (kinds, pattern, rule) in RULES.items():
         if isinstance(error, kinds) and re.search(pattern, words):
+            if name == "name" and not is_missing_name(error):
+                continue
             if name == "attribute" and not _is_ours(getattr(error, "obj", None)):
                 continue
             if text := rule(words, _line_of(error)):
@@ -57,20 +59,36 @@ def _line_of(error: BaseException) -> str:
     return found
 
 
-def _calls(line: str) -> set[str]:
-    """Names of the functions that a line calls: ``np.zeros(3)`` calls ``zeros``."""
+def _tree(line: str) -> ast.Module | None:
+    """A line's syntax, where it is a statement, or the head of one."""
     for text in (line, f"{line} pass", f"if 1:\n {line}", f"async def f():\n {line}"):
         try:
-            tree = ast.parse(text)
+            return ast.parse(text)
         except (SyntaxError, ValueError):
             continue
-        functions = [each.func for each in ast.walk(tree) if isinstance(each, ast.Call)]
-        return {
-            each.attr if isinstance(each, ast.Attribute) else each.id
-            for each in functions
-            if isinstance(each, ast.Attribute | ast.Name)
-        }
-    return set(re.findall(r"(\w+)\s*\(", line))
+    return None
+
+
+def _calls(line: str) -> set[str]:
+    """Names of the functions that a line calls: ``np.zeros(3)`` calls ``zeros``."""
+    tree = _tree(line)
+    if tree is None:
+        return set(re.findall(r"(\w+)\s*\(", line))
+    functions = [each.func for each in ast.walk(tree) if isinstance(each, ast.Call)]
+    return {
+        each.attr if isinstance(each, ast.Attribute) else each.id
+        for each in functions
+        if isinstance(each, ast.Attribute | ast.Name)
+    }
+
+
+def _chained(line: str) -> str:
+    """The comparison of three values that a line has, ``0 < x < 1``."""
+    tree = _tree(line)
+    for each in ast.walk(tree) if tree is not None else ():
+        if isinstance(each, ast.Compare) and len(each.ops) > 1:
+            return ast.unparse(each)
+    return ""
 
 
 # -- NumPy's errors --------------------------------------------------------------------------------
@@ -81,6 +99,11 @@ def truth(words: str, line: str) -> str:
         return (
             "`and`, `or` and `not` ask for one truth value: write `&`, `|` and `~` for arrays, with"
             " parentheses around comparisons: `(a > 0) & (a < 1)`."
+        )
+    if chained := _chained(line):
+        return (
+            f"`{chained}` asks for one truth value, between its two halves. For arrays write"
+            " `(a < x) & (x < b)`, with the parentheses."
         )
     if re.search(r"\bin\b", line) and not line.startswith("for "):
         return "To look for a value in arrays, write `np.isin(value, array).any()`."
@@ -190,6 +213,71 @@ def attribute(words: str, line: str) -> str:
     return OF_OTHERS.get(found[1], "") if found else ""
 
 
+OF_OTHER_MODULES: Final = {
+    "ascupy": "It is `clfuse.asarray(x)`.",
+    "block_until_ready": "The wait for the device is `clfuse.evaluate(x)`.",
+    "cat": "It is `np.concatenate((a, b))`.",
+    "compute": "There is no graph to be started by hand: a look at a value computes it, and"
+               " `clfuse.evaluate(x)` does at once.",
+    "cuda": "A device is chosen by `with clfuse.device(spec):`, the wait for it is"
+            " `clfuse.synchronize()`, its memory is in `clfuse.stats()`; streams and a memory pool"
+            " need no care.",
+    "device_get": "It is `x.get()`, or `clfuse.asnumpy(x)`.",
+    "device_put": "It is `clfuse.asarray(x)`; on another device in `with clfuse.device(spec):`.",
+    "from_array": "It is `clfuse.asarray(x)`; what is larger than the device is computed in tiles,"
+                  " without chunks.",
+    "from_numpy": "It is `clfuse.asarray(x)`.",
+    "fuse": "Operations fuse by themselves; a function that is called often is recorded once with"
+            " `@clfuse.jit`.",
+    "get_array_module": "All functions take arrays of NumPy's and of clfuse's: `import clfuse as"
+                        " np` is enough.",
+    "grad": "There are no gradients.",
+    "lax": "Loops and conditions of Python's do: operations fuse across rounds, and"
+           " `np.where(condition, a, b)` chooses.",
+    "tensor": "It is `clfuse.array(x)`.",
+    "value_and_grad": "There are no gradients.",
+    "vmap": "Functions of whole arrays take more axes as they are: give them the array with one"
+            " axis in front, and `axis=` where they fold.",
+}  # fmt: skip
+"""Names in other libraries' modules (CuPy, Dask, JAX, PyTorch) -> what does it here."""
+
+
+def name_of_module(words: str, line: str) -> str:
+    found = re.search(r"^module 'clfuse' has no attribute '(\w+)'", words)
+    return OF_OTHER_MODULES.get(found[1], "") if found else ""
+
+
+def several_arrays(words: str, line: str) -> str:
+    joining = _calls(line) & {"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"}
+    if not joining:
+        return ""
+    name = min(joining)
+    return f"The arrays are one argument, a tuple or a list: `np.{name}((a, b))`."
+
+
+def precedence(words: str, line: str) -> str:
+    if not re.search(r"[<>]|[=!]=", line):
+        return "`&`, `|` and `^` take whole numbers and truth values: compare first, `(x > 0) & m`."
+    return (
+        "`&` and `|` bind more tightly than comparisons: `a > 0 & a < 1` means"
+        " `a > (0 & a) < 1`. Write `(a > 0) & (a < 1)`."
+    )
+
+
+def to_json(words: str, line: str) -> str:
+    return (
+        "JSON knows Python's numbers and lists: `x.tolist()` makes these of an array and of a"
+        " single value. `json.dumps(..., default=lambda x: x.tolist())` does it everywhere."
+    )
+
+
+def inner_extents(words: str, line: str) -> str:
+    return (
+        "A product of matrices needs the columns of the first and the rows of the second to be as"
+        " many: `a @ b.T` or `a.T @ b` for two of the same shape, `a * b` element by element."
+    )
+
+
 def read_only(words: str, line: str) -> str:
     return (
         "What `numpy.asarray(x)` makes of a clfuse array is a read-only snapshot, and so is what"
@@ -288,6 +376,22 @@ RULES: Final[dict[str, tuple[Kinds, str, Rule]]] = {
     "text": (
         TypeError, r"did not contain a loop with signature matching types .*(StrDType|'<U)",
         text_in_numbers,
+    ),
+    "name": (AttributeError, r"^module 'clfuse' has no attribute", name_of_module),
+    "several arrays": (
+        TypeError, r"^only integer scalar arrays can be converted to a scalar index",
+        several_arrays,
+    ),
+    "precedence": (
+        TypeError, r"^ufunc 'bitwise_(and|or|xor)' not supported for the input types", precedence,
+    ),
+    "JSON": (
+        TypeError, r"^Object of type (ndarray|float\d+|u?int\d+|bool|complex\d+) is not JSON",
+        to_json,
+    ),
+    "inner extents": (
+        ValueError, r"^matmul: Input operand 1 has a mismatch in its core dimension",
+        inner_extents,
     ),
     "attribute": (AttributeError, r"object has no attribute '\w+'", attribute),
     "read-only": (ValueError, r"^assignment destination is read-only", read_only),

@@ -28,6 +28,7 @@ __all__ = [
     "SettingError",
     "SettingWarning",
     "fp64_error",
+    "is_missing_name",
     "user_place",
     "warn_user",
 ]
@@ -260,3 +261,9 @@ def user_place() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def is_missing_name(error: BaseException) -> bool:
+    """Whether it says that clfuse has no such name."""
+    ours = sys.modules["clfuse"]
+    return isinstance(error, AttributeError) and getattr(error, "obj", None) is ours

@@ -175,7 +175,10 @@ def lookup(name: str) -> Any:
     try:
         found = getattr(np, name)
     except AttributeError as error:
-        raise AttributeError(f"module 'clfuse' has no attribute {name!r}: {error}") from None
+        raise AttributeError(
+            f"module 'clfuse' has no attribute {name!r}: {error}",
+            name=name, obj=sys.modules["clfuse"],
+        ) from None  # fmt: skip
     return found if name in PLAIN else _ours(found, name)
 
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from .config import settings
-from .errors import ClfuseError, SettingError
+from .errors import ClfuseError, SettingError, is_missing_name
 from .user_frames import COMPILED, OWN_FOLDERS
 
 __all__ = ["hide_frames", "install", "linked", "related"]
@@ -34,7 +34,7 @@ def hide_frames(error: BaseException) -> None:
     """Take frames of clfuse's, and of NumPy's behind them, out of the tracebacks of an error and of
     those that it came from."""
     for each in related(error):
-        if isinstance(each, OF_CALLS):
+        if isinstance(each, OF_CALLS) or is_missing_name(each):
             each.__traceback__ = _without_own(each.__traceback__)
 
 

@@ -191,6 +191,12 @@ FAULTY_BUILTINS: Final = (
     ),
     FaultyBuiltins(
         _INTEL,
+        {(name, "float64"): "signed_pow_{T}({0}, {1})" for name in ("power", "float_power")},
+        "Intel's runtime 2026.2: right, but 31 ns an element where one of a vector is negative, and"
+        " 1.9 where none is",
+    ),
+    FaultyBuiltins(
+        _INTEL,
         {("tanh", "float64"): "vector_tanh_{T}({0})"},
         "Intel's runtime 2026.2: right, but 2.4 ns an element where ours takes 1.3; of cbrt and of"
         " tanh of floats ours is hardly faster",

@@ -32,6 +32,7 @@ _CIRCULAR: Final = "DEFINE_CIRCULAR({}, {{T}}, {{I}}, int{{W}}, {{S}})"
 _POW_FLOAT: Final = "DEFINE_POW_FLOAT({T}, {I}, double{W}, long{W})"
 _POW_DOUBLE: Final = "DEFINE_POW_DOUBLE({T}, {I}, int{W})"
 _FINITE_POW: Final = "DEFINE_FINITE_POW({T}, {I})"
+_SIGNED_POW: Final = "DEFINE_SIGNED_POW({T}, {I})"
 
 _LOG: Final = ("DEFINE_COMPLEX_LOG({R})",)
 _EXP: Final = ("DEFINE_COMPLEX_EXP({R})",)
@@ -133,7 +134,8 @@ ROWS: Final = (
         "float": "pow({0}, {1})", "float64": "pow({0}, {1})",
         "complex": "complex_power_{R}({0}, {1})",
     }, define={
-        "float": f"{_POW_FLOAT}\n{_FINITE_POW}", "float64": f"{_POW_DOUBLE}\n{_FINITE_POW}",
+        "float": f"{_POW_FLOAT}\n{_FINITE_POW}",
+        "float64": f"{_POW_DOUBLE}\n{_FINITE_POW}\n{_SIGNED_POW}",
         **dict.fromkeys(("signed", "unsigned"), "DEFINE_POWER({T}, {I}, {U})"),
         **dict.fromkeys(("int16", "uint16"), "DEFINE_POWER(uint{W}, int{W}, uint{W})"),
         "complex": "\n".join(_POWER),
@@ -142,7 +144,7 @@ ROWS: Final = (
     Ufunc("float_power", 2, {
         "float64": "pow({0}, {1})", "complex128": "complex_power_{R}({0}, {1})",
     }, define={
-        "float64": f"{_POW_DOUBLE}\n{_FINITE_POW}", "complex128": "\n".join(_POWER),
+        "float64": f"{_POW_DOUBLE}\n{_FINITE_POW}\n{_SIGNED_POW}", "complex128": "\n".join(_POWER),
     }, libraries=COMPLEX + ELEMENTARY, weight=20, ulp=4, complex_ulp=COMPLEX_ULP),
     replaceable(Ufunc("arctan2", 2, {"float": "atan2({0}, {1})"}, weight=16, ulp=4), ANGLES),
     Ufunc("hypot", 2, {"float": "hypot({0}, {1})"},

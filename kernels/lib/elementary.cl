@@ -306,6 +306,14 @@ static inline T finite_pow_##T(T base, T exponent)                              
     return exponent == (T)(0) || base == (T)(1) ? (T)(1) : (finite ? known : beyond);              \
 }
 
+/* The builtin of magnitudes alone, for runtimes that leave their vectors where a lane is negative. */
+#define DEFINE_SIGNED_POW(T, I)                                                                    \
+static inline T signed_pow_##T(T base, T exponent)                                                 \
+{                                                                                                  \
+    const T plain = pow(fabs(base), exponent);                                                     \
+    POW_WITH_SPECIAL_VALUES(T, I, base, exponent, plain)                                           \
+}
+
 /* In sums of two doubles where one is not enough: the error of the logarithm counts as often as the
  * exponent is large. */
 #define DEFINE_POW_DOUBLE(T, I, N)                                                                 \

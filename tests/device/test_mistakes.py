@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import clfuse
-from clfuse.advice import OF_OTHERS, RULES, advice
+from clfuse.advice import OF_OTHER_MODULES, OF_OTHERS, RULES, advice
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -76,6 +76,24 @@ MISTAKES: dict[str, Mistake] = {
     "attribute": Mistake(
         "a = np.arange(3.0)\na = a.at[1].set(5)",
         "AttributeError: 'ndarray' object has no attribute 'at'", "`x[i] = v`", "a[1] = 5"),
+    "name": Mistake(
+        "a = np.arange(3.0)\nxp = np.get_array_module(a)",
+        "AttributeError: module 'clfuse' has no attribute 'get_array_module'",
+        "`import clfuse as np` is enough", "xp = np"),
+    "several arrays": Mistake(
+        "a = np.arange(3.0)\nb = np.concatenate(a, a)",
+        "TypeError: only integer scalar arrays", "`np.concatenate((a, b))`",
+        "b = np.concatenate((a, a))"),
+    "precedence": Mistake(
+        "a = np.arange(3.0)\nb = a[a > 0 & a < 2]", "TypeError: ufunc 'bitwise_and' not supported",
+        "`(a > 0) & (a < 1)`", "b = a[(a > 0) & (a < 2)]"),
+    "JSON": Mistake(
+        "import json\na = np.arange(3.0)\ntext = json.dumps({'a': a})",
+        "TypeError: Object of type ndarray is not JSON serializable", "`x.tolist()`",
+        "text = json.dumps({'a': a.tolist()})"),
+    "inner extents": Mistake(
+        "a = np.ones((3, 4))\nb = a @ a", "ValueError: matmul: Input operand 1 has a mismatch",
+        "`a @ b.T`", "b = a @ a.T"),
     "read-only": Mistake(
         "import numpy\na = np.arange(3000.0) * 2\nb = numpy.asarray(a)\nb[0] = 5",
         "ValueError: assignment destination is read-only", "`x.get()`", "a.get()[0] = 5"),
@@ -153,7 +171,8 @@ def test_a_mistake_ends_in_its_fix(name: str, tmp_path: Path) -> None:
     if name != "fork":  # that comes from another process, in which all frames are shown
         frames = finished.stderr[: finished.stderr.rindex(mistake.error)].splitlines()
         code = [each.strip() for each in frames if each.strip(" ~^")]
-        assert (mistake.at or mistake.wrong.strip()) in code[-3:], finished.stderr
+        ends = code if name == "JSON" else code[-3:]  # frames of `json` stand below
+        assert (mistake.at or mistake.wrong.strip()) in ends, finished.stderr
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -168,7 +187,7 @@ def test_the_fix_works(name: str, tmp_path: Path) -> None:
 def test_the_page_has_the_same_mistakes() -> None:
     rows = re.findall(r"(?m)^\| ([\w: -]+) \| `", PAGE.read_text(encoding="utf-8"))
     assert rows == list(MISTAKES)
-    assert len(rows) == 20
+    assert len(rows) == 25
 
 
 def test_every_rule_has_a_mistake() -> None:
@@ -195,6 +214,10 @@ def said(text: str) -> str:
 
 @pytest.mark.parametrize(("text", "expected"), [
     ("a = np.arange(4.0)\nb = (a > 1) and (a < 3)", "`&`, `|` and `~`"),
+    ("a = np.arange(4.0)\nif 0 < a < 2: pass", "`0 < a < 2` asks for one truth value"),
+    ("a = np.arange(4.0)\nb = a & (a > 2)", "bind more tightly"),
+    ("a = np.arange(4.0)\nb = a & 2", "compare first"),
+    ("import json\njson.dumps(np.arange(3).sum())", "of a single value"),
     ("a = np.arange(4.0)\nb = not a", "`&`, `|` and `~`"),
     ("a = np.arange(4.0)\nb = a in [a + 1, a + 2]", "np.isin(value, array).any()"),
     ("a = np.ones((2, 3))\nb = a + np.ones((3, 2))", "write `.T`"),
@@ -218,9 +241,23 @@ def test_attributes_of_other_libraries_have_a_name_here(name: str) -> None:
     assert OF_OTHERS[name] == said(f"x = np.arange(3.0)\nx.{name}")
 
 
+@pytest.mark.parametrize("name", OF_OTHER_MODULES)
+def test_names_of_other_libraries_have_a_name_here(name: str) -> None:
+    assert OF_OTHER_MODULES[name] == said(f"np.{name}")
+
+
+def test_a_missing_name_ends_in_the_programs_line(tmp_path: Path) -> None:
+    finished = shown(tmp_path, "x = np.sine(2.0)")
+    assert "namespace.py" not in finished.stderr
+    assert "module 'clfuse' has no attribute 'sine'" in finished.stderr
+
+
 def test_other_errors_and_classes_get_no_advice() -> None:
     assert said("x = np.arange(3.0)\nx.shapes") == ""
     assert said("class Other: pass\nOther().compute()") == ""
     assert said("raise ValueError('something else')") == ""
     assert said("{}['truth']") == ""
+    assert said("np.sine(2.0)") == ""
+    assert said("[1, 2][np.arange(3)]") == ""
+    assert said("import json\njson.dumps({1})") == ""
     assert said("class Mute(ValueError):\n    def __str__(self): return 1 / 0\nraise Mute") == ""

@@ -57,20 +57,42 @@ def _asks_on_purpose(line: Line) -> bool:
     return "evaluate(" in line.text or "synchronize(" in line.text
 
 
+def _kernels_of_looks(number: int, summary: Summary) -> float:
+    """Time of the kernels that a line's looks have run: it is not saved by looking less."""
+    found = 0.0
+    for plan in summary.collector.plans:
+        looks = sum(plan.looks.values())
+        if looks:
+            entries = [entry for each in plan.entries.values() for entry in each]
+            part = plan.looks.get(number, 0.0) / looks
+            found += part * sum([entry.total_ns for entry in entries])
+    return found
+
+
+def _numbers_of(file: File, line: Line, summary: Summary) -> list[int]:
+    """The collector's numbers of a line's statements."""
+    place = file.path, line.number
+    return [n for n, each in enumerate(summary.collector.places.known) if each == place]
+
+
 def look_in_loop(summary: Summary) -> Iterator[Advice]:
-    """A value is looked at in every round, so that rounds do not fuse and each waits."""
+    """A value is looked at in every round, and that takes time beside the kernels."""
     for file, line in summary.all_lines():
-        spent = sum([line.host.get(each, 0) for each in ("wait", "record", "numpy", "plan")])
-        if line.evaluations < MANY or _asks_on_purpose(line) or not _is_worth(spent, summary):
+        if line.evaluations < MANY or _asks_on_purpose(line):
+            continue
+        # Plans are made once, and NumPy computes until the kernels are there: looks or not.
+        spent = line.host.get("wait", 0) + line.host.get("record", 0)
+        numbers = _numbers_of(file, line, summary)
+        kernels = sum([_kernels_of_looks(each, summary) for each in numbers])
+        if not _is_worth(max(spent - kernels, 0.0), summary):
             continue
         yield Advice(
             "look_in_loop",
             f"Line {line.number} looks at a value {count(line.evaluations)} times",
             "Each look has everything computed that the value needs, and waits for it:"
-            f" {time_of(spent)}"
-            " in all. What is recorded in several rounds cannot fuse then. Look every tenth"
-            " round, or"
-            " keep the values in a list and look at them after the loop; a condition on an array"
+            f" {time_of(spent)} in all, {time_of(min(kernels, spent))} of these in kernels. What is"
+            " recorded in several rounds cannot fuse then. Look every few rounds, or keep the"
+            " values in a list and look at them after the loop; a condition on an array"
             " (`if x.max() > limit`) may become `np.where`.",
             file.path, line.number,
         )  # fmt: skip
@@ -194,33 +216,80 @@ def fallback_in_loop(summary: Summary) -> Iterator[Advice]:
         )  # fmt: skip
 
 
-class _Loops(ast.NodeVisitor):
-    """The ``for`` loops of a file that read or write elements at their variable."""
+_FOLDS: Final = frozenset(
+    "all any argmax argmin average max mean median min percentile prod quantile std sum var".split()
+)
+"""Functions and methods that take ``axis=``, and make one value of a row without it."""
 
-    def __init__(self) -> None:
+
+class _Loops(ast.NodeVisitor):
+    """The ``for`` loops of a file that read or write elements or rows at their variable, or that
+    call functions of `modules` with it."""
+
+    def __init__(self, modules: set[str]) -> None:
         self.found: list[ast.For] = []
+        self._modules = modules
 
     def visit_For(self, loop: ast.For) -> None:
         """Look at one loop."""
-        names = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        names = _names(loop.target)
         for each in ast.walk(loop):
-            if isinstance(each, ast.Subscript):
-                used = {n.id for n in ast.walk(each.slice) if isinstance(n, ast.Name)}
-                if used & names:
-                    self.found.append(loop)
-                    break
+            if isinstance(each, ast.Subscript) and _names(each.slice) & names:
+                break
+            if (
+                isinstance(each, ast.Call) and self._is_of_modules(each.func)
+                and any(_names(argument) & names for argument in each.args)
+            ):  # fmt: skip
+                break
         else:
             self.generic_visit(loop)
+            return
+        self.found.append(loop)
+
+    def _is_of_modules(self, function: ast.expr) -> bool:
+        while isinstance(function, ast.Attribute):
+            function = function.value
+        return isinstance(function, ast.Name) and function.id in self._modules
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+
+
+def _folds_of(loop: ast.For) -> list[str]:
+    """What the loop calls that makes one value of a row."""
+    found: dict[str, tuple[int, int]] = {}
+    for each in ast.walk(loop):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            has_axis = any(keyword.arg == "axis" for keyword in each.keywords)
+            if each.func.attr in _FOLDS and not has_axis:
+                found.setdefault(each.func.attr, (each.lineno, each.col_offset))
+    return sorted(found, key=lambda name: found[name])
+
+
+def _modules_of(tree: ast.Module) -> set[str]:
+    """The names by which a program has NumPy and clfuse."""
+    return {
+        alias.asname or alias.name
+        for each in ast.walk(tree) if isinstance(each, ast.Import)
+        for alias in each.names if alias.name in ("numpy", "clfuse")
+    }  # fmt: skip
+
+
+def _tree_of(file: File) -> ast.Module | None:
+    try:
+        return ast.parse("\n".join([line.text for line in file.lines]))
+    except SyntaxError:
+        return None
 
 
 def element_loop(summary: Summary) -> Iterator[Advice]:
-    """A loop of Python's goes over elements."""
+    """A loop of Python's goes over elements, or over rows."""
     for file in summary.files:
-        try:
-            tree = ast.parse("\n".join([line.text for line in file.lines]))
-        except SyntaxError:
+        tree = _tree_of(file)
+        if tree is None:
             continue
-        visitor = _Loops()
+        visitor = _Loops(_modules_of(tree))
         visitor.visit(tree)
         for loop in visitor.found:
             lines = file.lines[loop.lineno - 1 : loop.end_lineno]
@@ -230,14 +299,155 @@ def element_loop(summary: Summary) -> Iterator[Advice]:
                           for line in lines])
             if others > spent or spent < 4 * LEAST_SHARE * summary.elapsed_ns:
                 continue
+            folds = _folds_of(loop)
+            if folds:
+                title = f"The loop at line {loop.lineno} goes over rows in Python"
+                named = ", ".join([f"`{fold}`" for fold in folds[:3]])
+                how = (
+                    f" Give all rows to one call: {named} with `axis=1` (`keepdims=True` where"
+                    " the result meets the rows again), on the whole array in the place of one"
+                    " row; what each row stores becomes an array of the results."
+                )
+            else:
+                title = f"The loop at line {loop.lineno} goes over elements in Python"
+                how = (
+                    " Write it for whole arrays (`a[1:] - a[:-1]`, `np.where`, `np.cumsum`), or,"
+                    " where neighbours and conditions make that hard, as a `@clfuse.kernel`, whose"
+                    " body is the same loop's."
+                )
             yield Advice(
-                "element_loop",
-                f"The loop at line {loop.lineno} goes over elements in Python",
-                f"It takes {time_of(spent)}, and kernels have no part in that. Write it for whole"
-                " arrays (`a[1:] - a[:-1]`, `np.where`, `np.cumsum`), or, where neighbours and"
-                " conditions make that hard, as a `@clfuse.kernel`, whose body is the same loop's.",
+                "element_loop", title,
+                f"It takes {time_of(spent)}, and kernels have no part in that." + how,
                 file.path, loop.lineno,
             )  # fmt: skip
+
+
+LARGEST_EXPONENT: Final = 8
+"""Of whole powers that are worth to be written as products."""
+
+
+def _whole_power(each: ast.AST) -> tuple[ast.expr, int] | None:
+    """What is raised to which whole power, of an expression that does that."""
+    base: ast.expr
+    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Pow):
+        base, exponent = each.left, each.right
+    elif (
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "power" and len(each.args) == 2
+    ):  # fmt: skip
+        base, exponent = each.args
+    else:
+        return None
+    number = exponent.value if isinstance(exponent, ast.Constant) else None
+    if isinstance(number, int | float) and number in range(3, LARGEST_EXPONENT + 1):
+        return base, int(number)
+    return None
+
+
+def _product_for(base: str, exponent: int) -> str:
+    """A whole power as a product of few."""
+    if exponent == 3:
+        return f"{base} * {base} * {base}"
+    if exponent == 4:
+        return f"({base} * {base}) ** 2"
+    if exponent == 6:
+        return f"({base} * {base} * {base}) ** 2"
+    if exponent == 8:
+        return f"(({base} * {base}) ** 2) ** 2"
+    return f"{base} * {_product_for(base, exponent - 1)}"
+
+
+def whole_power(summary: Summary) -> Iterator[Advice]:
+    """Floats are raised to a small whole power, which costs more than products."""
+    raised: set[tuple[str, int]] = set()
+    for plan in summary.collector.plans:
+        for position, item in enumerate(plan.items):
+            op = item[0]
+            if op is None or op.kind is not Kind.MAP or op.name != "power":
+                continue
+            is_product = "finite_pow" in plan.traits.expressions.get((op.name, op.dtype.name), "")
+            place = summary.place(plan.lines[position])
+            if op.dtype.kind == "f" and not is_product and math.prod(item[1]) >= LARGE and place:
+                raised.add(place)
+    for file in summary.files:
+        tree = _tree_of(file)
+        for each in ast.walk(tree) if tree is not None else ():
+            found = _whole_power(each)
+            if found is None or not isinstance(each, ast.expr):
+                continue
+            numbers = range(each.lineno, (each.end_lineno or each.lineno) + 1)
+            lines = [file.lines[n - 1] for n in numbers if (file.path, n) in raised]
+            if not lines or not _is_worth(lines[0].device_ns, summary):
+                continue
+            base = ast.unparse(found[0]) if isinstance(found[0], ast.Name) else "x"
+            raised -= {(file.path, number) for number in numbers}
+            yield Advice(
+                "whole_power",
+                f"Line {lines[0].number} raises to the power {found[1]}",
+                f"Of each element that is a logarithm and an exponential; products are some ten"
+                f" times as fast, and differ by a rounding: `{_product_for(base, found[1])}` for"
+                f" `{base} ** {found[1]}` (`x ** 2` is a product as it stands). The kernels of the"
+                f" line take {time_of(lines[0].device_ns)}.",
+                file.path, lines[0].number,
+            )  # fmt: skip
+
+
+NARROW_NBYTES: Final = 2
+"""Bytes of whole numbers that float32 has room for."""
+
+
+def wide_of_narrow(summary: Summary) -> Iterator[Advice]:
+    """Whole numbers of one or two bytes become float64."""
+    found: dict[tuple[str, int], tuple[Any, Any, int]] = {}
+    for plan in summary.collector.plans:
+        for position, item in enumerate(plan.items):
+            op = item[0]
+            if op is None or op.kind is not Kind.MAP or op.dtype not in _WIDER:
+                continue
+            narrow = [
+                _dtype_of(plan.items[operand]) for operand in item[3:]
+                if math.prod(_shape_of(plan.items[operand])) >= LARGE
+            ]  # fmt: skip
+            narrow = [e for e in narrow if e.kind in "iu" and e.itemsize <= NARROW_NBYTES]
+            place = summary.place(plan.lines[position])
+            line = summary.line(place) if place is not None else None
+            if line is None or place is None or not narrow:
+                continue
+            if any(word in line.text for word in ("float64", "double", "complex128")):
+                continue  # it is meant
+            nbytes = math.prod(item[1]) * op.dtype.itemsize
+            if nbytes > found.get(place, (None, None, 0))[2]:
+                found[place] = op.dtype, narrow[0], nbytes
+    if not _is_worth(summary.device_ns / 4, summary):
+        return
+    for (path, number), (dtype, narrow_dtype, nbytes) in found.items():
+        yield Advice(
+            "wide_of_narrow",
+            f"Line {number} makes {dtype} of {narrow_dtype}",
+            f"{size(nbytes)} of them. {_WIDER[dtype]} holds every {narrow_dtype} exactly, has seven"
+            f" digits after that, and half the bytes: `.astype(np.{_WIDER[dtype]})` here, and"
+            f" arrays of that dtype beside it, where seven digits are enough.",
+            path, number,
+        )  # fmt: skip
+
+
+def first_builds(summary: Summary) -> Iterator[Advice]:
+    """Much of the run is the compiler's, once."""
+    waited: dict[int, int] = {}
+    for build in summary.collector.builds:
+        if not build.is_behind:
+            waited[build.line] = waited.get(build.line, 0) + build.end_ns - build.start_ns
+    spent = sum(waited.values())
+    place = summary.place(max(waited, key=lambda line: waited[line])) if waited else None
+    if place is None or not _is_worth(spent / 4, summary):
+        return
+    yield Advice(
+        "first_builds",
+        f"The program waits {time_of(spent)} for kernels to be built",
+        "They are kept: the next run finds them, and its report shows what the program takes from"
+        " then on. `python -m clfuse warm` with the program's name builds them beforehand.",
+        *place,
+    )
 
 
 FEW_PLANS: Final = 8
@@ -303,6 +513,9 @@ RULES: Final[tuple[Callable[[Summary], Iterator[Advice]], ...]] = (
     copies_in_loop,
     new_structures,
     doubled_dtype,
+    wide_of_narrow,
+    whole_power,
+    first_builds,
 )
 
 

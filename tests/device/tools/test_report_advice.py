@@ -155,6 +155,77 @@ COPIES_ONCE = """
     print(total)
 """
 
+ROWS = """
+    import clfuse as np
+    a = np.linspace(0, 1, 400 * 64).reshape(400, 64)
+    means = np.zeros(400)
+    for k in range(8):
+        for i in range(400):
+            row = a[i] - a[i].min()
+            means[i] = row.mean()
+    print(means.sum())
+"""
+
+ROWS_THEMSELVES = """
+    import clfuse as np
+    a = np.linspace(0, 1, 400 * 64).reshape(400, 64)
+    means = []
+    for k in range(8):
+        for row in a:
+            means.append(np.median(row))
+    print(np.array(means).sum())
+"""
+
+ROWS_AT_ONCE = """
+    import clfuse as np
+    a = np.linspace(0, 1, 400 * 64).reshape(400, 64)
+    for k in range(8):
+        means = (a - a.min(axis=1, keepdims=True)).mean(axis=1)
+    print(means.sum())
+"""
+
+CUBES = """
+    import clfuse as np
+    x = np.linspace(-1, 1, 100_000)
+    y = (
+        1 +
+        0.2 * x**3)
+    print(float(y.sum()))
+"""
+
+PRODUCTS = """
+    import clfuse as np
+    x = np.linspace(-1, 1, 100_000)
+    n = 3
+    print(float((x**2 + x * x * x + abs(x)**0.5 + (np.arange(3)**3).sum()).sum()) if n**3 else 0)
+"""
+
+PICTURE = """
+    import clfuse as np
+    x = (np.arange(100_000) % 251).astype(np.uint8)
+    np.evaluate(x)
+    print(float((np.sqrt(x.astype(float)) + 1).sum()))
+"""
+
+SMALL_PICTURE = """
+    import clfuse as np
+    x = (np.arange(100_000) % 251).astype(np.uint8)
+    np.evaluate(x)
+    print(float((np.sqrt(x.astype(np.float32)) + 1).sum()))
+"""
+
+PICTURE_ON_PURPOSE = """
+    import clfuse as np
+    x = (np.arange(100_000) % 251).astype(np.uint8)
+    np.evaluate(x)
+    print(float((np.sqrt(x.astype(np.float64)) + 1).sum()))
+"""
+
+NO_KERNEL = """
+    import numpy as np
+    print(np.arange(5).sum())
+"""
+
 
 @pytest.fixture(autouse=True)
 def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +241,9 @@ def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     ("element_loop", ELEMENTS, 6),
     ("new_structures", GROWS, 8),
     ("copies_in_loop", COPIES, 6),
+    ("wide_of_narrow", PICTURE, 5),
+    ("whole_power", CUBES, 6),
+    ("first_builds", NO_LOOK, 6),
 ])  # fmt: skip
 def test_a_rule_finds_its_fault(
     rule: str, text: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -193,11 +267,46 @@ def test_a_rule_finds_its_fault(
     ("element_loop", WHOLE_ARRAYS),
     ("new_structures", SAME_STRUCTURE),
     ("copies_in_loop", COPIES_ONCE),
+    ("element_loop", ROWS_AT_ONCE),
+    ("wide_of_narrow", SMALL_PICTURE),
+    ("wide_of_narrow", PICTURE_ON_PURPOSE),
+    ("wide_of_narrow", MIXED),
+    ("whole_power", PRODUCTS),
+    ("first_builds", NO_KERNEL),
 ])  # fmt: skip
 def test_a_rule_is_silent_without_it(
     rule: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rule not in {each.rule for each in advice.advice(reported(text, tmp_path))}
+
+
+@pytest.mark.parametrize(
+    ("text", "folds"), [(ROWS, "`min`, `mean`"), (ROWS_THEMSELVES, "`median`")]
+)
+def test_loops_over_rows_are_told_of_the_axis(
+    text: str, folds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = reported(text, tmp_path, host_us=1000)
+    (found,) = [each for each in advice.advice(summary) if each.rule == "element_loop"]
+    assert found.line == 6
+    assert f"{folds} with `axis=1`" in found.text
+
+
+def test_looks_whose_kernels_take_the_time_are_no_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advice, "LEAST_SHARE", 1e-6)
+    summary = reported(LOOK, tmp_path)
+    for plan in summary.collector.plans:
+        for entries in plan.entries.values():
+            for entry in entries:
+                entry.timed, entry.elapsed_ns, entry.count = 1, summary.elapsed_ns, 1.0
+    assert "look_in_loop" not in {each.rule for each in advice.advice(summary)}
+
+
+def test_products_for_powers_are_the_powers() -> None:
+    for exponent in range(3, advice.LARGEST_EXPONENT + 1):
+        assert eval(advice._product_for("x", exponent), {"x": 3}) == 3**exponent
 
 
 def test_all_rules_have_a_test() -> None:
