@@ -21,7 +21,7 @@ def record(folder: Path) -> None:
     """Begin to write."""
     planned: Any = importlib.import_module("clfuse.engine.executable")
     program: Any = importlib.import_module("clfuse.runtime.launches.program")
-    build_step, build = planned._program, program._build
+    build_step, build = planned.program_of, program._build
     building = threading.local()  # some are built in the background
 
     def built_step(part: Any, device: Any) -> Any:
@@ -44,4 +44,4 @@ def record(folder: Path) -> None:
             write(folder, Program(source, " ".join(kept), found))
         return made
 
-    planned._program, program._build = built_step, built
+    planned.program_of, program._build = built_step, built
