@@ -182,7 +182,7 @@ class _AwaitedDevice(Device):
     def may_wait(self) -> bool:
         """Where it can only be a processor: NumPy does in the time of opening it what a GPU does in
         no time."""
-        return not self.is_settled and not settings.simulate and _only_processors()
+        return not self.is_settled and not settings.simulate and _is_processor(settings.device)
 
     @property
     def shares_memory(self) -> bool:
@@ -190,11 +190,15 @@ class _AwaitedDevice(Device):
         return not self.is_settled or super().shares_memory
 
 
-@functools.cache
-def _only_processors() -> bool:
+@functools.lru_cache(maxsize=16)
+def _is_processor(spec: str) -> bool:
+    """Whether what ``CLFUSE_DEVICE`` asks for can only be a processor, and is here, so far as the
+    names of the drivers say."""
     from clfuse.runtime.drivers import vendors
 
-    return vendors.only_processors()
+    wanted = spec.strip().lower()
+    names = vendors.only_processors()
+    return bool(names) and (wanted in ("", "cpu") or any(wanted in name for name in names))
 
 
 def current_device() -> Device:

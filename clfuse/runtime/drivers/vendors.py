@@ -85,10 +85,11 @@ def drivers() -> dict[str, str]:
     return found
 
 
-def only_processors() -> bool:
-    """Whether there are drivers, and all of them are for processors. Nothing is loaded for it."""
+def only_processors() -> list[str]:
+    """The names of the drivers' libraries if all of them are for processors, else none. Nothing is
+    loaded for it."""
     names = [Path(library).name for library in drivers().values()]
-    return bool(names) and all(name.startswith(PROCESSORS) for name in names)
+    return names if all(name.startswith(PROCESSORS) for name in names) else []
 
 
 def load_errors() -> list[tuple[str, str, str]]:
