@@ -141,7 +141,7 @@ cdef extern from "numpy/arrayobject.h":
     object PyDataMem_SetHandler(object)
 
 cdef enum:
-    KEPT_ADDITIONS = 1 << 15  # of work from which on a result may be so large
+    KEPT_ADDITIONS = 1 << 14  # of work from which on a result may be so large
 
 cdef object keeper = clfuse_keeper()
 cdef bint is_large_work = False  # what NumPy is about to be asked, by the last question whether it is
