@@ -8,18 +8,11 @@ early, one too few costs a wait. Results do not depend on any of them.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from pathlib import Path
 
-from clfuse.runtime.files.storage import (
-    cache_folder,
-    open_ours,
-    open_to_append,
-    warn_once,
-    write_whole,
-)
+from clfuse.runtime.files.storage import append_line, cache_folder, tail_of_lines, warn_once
 
 __all__ = ["forget", "is_known", "known", "note"]
 
@@ -70,7 +63,7 @@ def note(name: str) -> None:
         if path is None:
             return
         try:
-            _append(path, name)
+            append_line(path, f"{FORMAT} {name}".encode(), _LINE, LARGEST_FILE)
         except OSError as error:
             problem = error
         else:
@@ -92,37 +85,6 @@ def _path() -> Path | None:
 def _read(path: Path | None) -> set[str]:
     found = _known.get(path)
     if found is None:
-        tail = b"" if path is None else _tail(path)
-        found = _known[path] = {name.decode() for name in _LINE.findall(tail)}
+        text = tail_of_lines(path, LARGEST_FILE)
+        found = _known[path] = {name.decode() for name in _LINE.findall(text)}
     return found
-
-
-def _tail(path: Path) -> bytes:
-    """The file's bytes, of one that is too large the last ones; none where there is no file."""
-    try:
-        with open_ours(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST_FILE))
-            return file.read(LARGEST_FILE)
-    except OSError:
-        return b""
-
-
-def _append(path: Path, name: str) -> None:
-    try:
-        is_full = path.lstat().st_size >= LARGEST_FILE
-    except FileNotFoundError:
-        is_full = False
-    if is_full:
-        names = _LINE.findall(_tail(path))
-        write_whole(path, b"".join(_line(kept) for kept in names[len(names) // 2 :]))
-    # The line ends one that another process has left unfinished. One write: others' come before it
-    # or after it.
-    handle = open_to_append(path)
-    try:
-        os.write(handle, b"\n" + _line(name.encode()))
-    finally:
-        os.close(handle)
-
-
-def _line(name: bytes) -> bytes:
-    return b"%d %s\n" % (FORMAT, name)

@@ -11,7 +11,6 @@ makes the kernel, and no result depends on it.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
 import zlib
@@ -21,7 +20,7 @@ from typing import Final
 from clfuse.frozen import frozen
 from clfuse.target.traits import DeviceTraits
 
-from .storage import cache_folder, open_ours, open_to_append, warn_once, write_whole
+from .storage import append_line, cache_folder, tail_of_lines, warn_once
 
 __all__ = ["Kept", "about", "find", "forget", "note", "of_device"]
 
@@ -117,7 +116,7 @@ def note(device: str, kept: Kept) -> None:
         if path is None:
             return
         try:
-            _append(path, _line(device, kept))
+            append_line(path, _line(device, kept), _LINE, LARGEST_FILE)
         except OSError as error:
             problem = error
         else:
@@ -140,7 +139,7 @@ def _read(path: Path | None) -> dict[tuple[str, str], Kept]:
     found = _known.get(path)
     if found is None:
         found = _known[path] = {}
-        for match in _LINE.finditer(b"" if path is None else _tail(path)):
+        for match in _LINE.finditer(tail_of_lines(path, LARGEST_FILE)):
             device, key, changes, before, after, tried, name, check = match.groups()
             if b"%08x" % zlib.crc32(match[0][: -len(check) - 1]) != check:
                 continue
@@ -159,36 +158,9 @@ def _split(change: str) -> tuple[str, str]:
     return field, number
 
 
-def _tail(path: Path) -> bytes:
-    """The file's bytes, of one that is too large the last ones; none where there is no file."""
-    try:
-        with open_ours(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST_FILE))
-            return file.read(LARGEST_FILE)
-    except OSError:
-        return b""
-
-
 def _line(device: str, kept: Kept) -> bytes:
     changes = ",".join([f"{name}={value}" for name, value in kept.changes]) or "-"
     numbers = f"{kept.before_ns} {kept.after_ns} {kept.tried}"
     name = re.sub(r"\W", "_", kept.kernel, flags=re.ASCII)[:200]
     text = f"{FORMAT} {device} {kept.key} {changes} {numbers} {name}".encode()
-    return b"%s %08x\n" % (text, zlib.crc32(text))
-
-
-def _append(path: Path, line: bytes) -> None:
-    try:
-        is_full = path.lstat().st_size >= LARGEST_FILE
-    except FileNotFoundError:
-        is_full = False
-    if is_full:
-        lines = [match[0] + b"\n" for match in _LINE.finditer(_tail(path))]
-        write_whole(path, b"".join(lines[len(lines) // 2 :]))
-    # The line ends one that another process has left unfinished. One write: others' come before it
-    # or after it.
-    handle = open_to_append(path)
-    try:
-        os.write(handle, b"\n" + line)
-    finally:
-        os.close(handle)
+    return b"%s %08x" % (text, zlib.crc32(text))

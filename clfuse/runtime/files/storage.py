@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import os
+import re
 import shutil
 import tempfile
 from contextlib import suppress
@@ -21,6 +22,7 @@ from clfuse.errors import DeviceWarning, warn_user
 from . import trust
 
 __all__ = [
+    "append_line",
     "cache_folder",
     "has_room",
     "open_ours",
@@ -29,6 +31,7 @@ __all__ = [
     "read_ours",
     "runs_programs",
     "subfolder",
+    "tail_of_lines",
     "temporary_folder",
     "warn_once",
     "write_checked",
@@ -213,6 +216,54 @@ def write_whole(path: Path, contents: bytes) -> None:
 
 MAGIC: Final = b"clfuse 1\n"
 """What a checked file begins with; then a digest follows, and the contents."""
+
+
+def tail_of_lines(path: Path | None, largest: int) -> bytes:
+    """The bytes of a file of lines, of one that is larger than that the last ones; none where there
+    is no file. The reader tells by a pattern which lines are whole."""
+    if path is None:
+        return b""
+    try:
+        with open_ours(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - largest))
+            return file.read(largest)
+    except OSError:
+        return b""
+
+
+def append_line(path: Path, line: bytes, pattern: re.Pattern[bytes], largest: int) -> None:
+    """Append a line to a file that other processes append to, too; where it is as large as that,
+    the older half of its whole lines goes, and all that is not one.
+
+    Parameters
+    ----------
+    path : Path
+    line : bytes
+        Without its end.
+    pattern : re.Pattern
+        Fits whole lines, without their ends.
+    largest : int
+        Bytes of the file.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    try:
+        is_full = path.lstat().st_size >= largest
+    except FileNotFoundError:
+        is_full = False
+    if is_full:
+        lines = [match[0] + b"\n" for match in pattern.finditer(tail_of_lines(path, largest))]
+        write_whole(path, b"".join(lines[len(lines) // 2 :]))
+    # The line ends one that another process has left unfinished. One write: others' come before it
+    # or after it.
+    handle = open_to_append(path)
+    try:
+        os.write(handle, b"\n" + line + b"\n")
+    finally:
+        os.close(handle)
 
 
 def write_checked(path: Path, contents: bytes) -> None:

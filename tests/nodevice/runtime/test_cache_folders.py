@@ -463,7 +463,7 @@ def test_where_nothing_can_be_written_one_warning_says_so(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(storage.os, "replace", full)
-    monkeypatch.setattr(warm_start.os, "write", full)
+    monkeypatch.setattr(storage.os, "write", full)
     with pytest.warns(DeviceWarning, match="No space left"):
         warm_start.note("b" * 32)
     with warnings.catch_warnings():
