@@ -8,6 +8,9 @@ taken. While some is left nothing of that size is recorded, by any loop.
 Once it is used up the program is watched: a structure that comes twice now has earned its kernels.
 A program in which none does, because each is another one, gets twice as much the next time.
 
+A program begins with an allowance, too (`begin`): many end before anything has come often enough,
+and to meet the first structures takes milliseconds.
+
 While kernels are built in the background an allowance is lent in the same way. The thread that has
 built them takes it back.
 """
@@ -26,7 +29,7 @@ from clfuse.target.costs import COSTS
 from .feedback import of_kernels, works
 
 __all__ = [
-    "MOST_TURNS", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "lend",
+    "MOST_TURNS", "begin", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "lend",
     "note_earned", "note_turn", "note_wait", "take_back", "used_ns",
 ]  # fmt: skip
 
@@ -41,6 +44,12 @@ MOST_TURNS: Final = 64
 
 MOST_TIMES: Final = 8
 """How many times the usual allowance a program gets that has no loops."""
+
+FIRST_NS: Final = 1e7
+"""What NumPy may do at the call when a program begins, in nanoseconds by estimate."""
+
+FIRST_MOST: Final = 1 << 16
+"""The additions of one operation by this allowance: 26 us, about what a launch costs."""
 
 _core = loading.load()
 
@@ -59,31 +68,45 @@ class _State:
     times : int
         How many times the usual allowance the next one is.
     is_lent : bool
-        The allowance at hand is one of `lend`.
+        The allowance at hand is one of `lend` or `begin`.
+    is_first : bool
+        It is that of `begin`.
     launched : int
         Kernels that had been launched when `lend` was called last.
     """
 
-    __slots__ = ("begun", "given", "is_lent", "launched", "times", "used", "watched")
+    __slots__ = ("begun", "given", "is_first", "is_lent", "launched", "times", "used", "watched")
 
     def __init__(self) -> None:
         self.given = self.used = 0.0
         self.begun: int | None = None
         self.watched = 0
         self.times = 1
-        self.is_lent = False
+        self.is_first = self.is_lent = False
         self.launched = -1
 
 
 _state: Final = [_State()]
 
 
+def begin() -> None:
+    """Lend what a program gets to begin with, until something waits for kernels. It says nothing of
+    the program when it is used up."""
+    if _core is not None:
+        _state[0].is_lent = _state[0].is_first = True
+        _core.allow(float(FIRST_MOST), FIRST_NS / COSTS.addition_ns)
+
+
 def give(snapshot: Snapshot, nanoseconds: float) -> None:
     """Allow that much of NumPy's work at the call, for operations like the snapshot's, unless the
     program is watched. What is left of an allowance that was given before stays, and holds for
-    these operations, too."""
+    these operations, too. Where the program had its first allowance until now, parts of the
+    snapshot may have been done by that: it is seen as a whole first, and may be known then."""
     state = _state[0]
     if _core is None or state.begun is not None:
+        return
+    if state.is_first:
+        take_back()
         return
     take_back()
     most = SLACK * _work(snapshot)
@@ -104,7 +127,7 @@ def lend(snapshot: Snapshot, nanoseconds: float) -> None:
         return
     launched = counters["kernels_launched"]
     is_alone, state.launched = launched == state.launched, launched
-    state.is_lent = True
+    state.is_first, state.is_lent = False, True
     _core.allow(SLACK * _work(snapshot), nanoseconds / COSTS.addition_ns, is_alone)
 
 
@@ -113,7 +136,7 @@ def take_back() -> None:
     state = _state[0]
     if _core is not None and state.is_lent:
         _core.allow(0.0, 0.0)
-        state.is_lent = False
+        state.is_first = state.is_lent = False
 
 
 def is_watching(turn: int) -> bool:

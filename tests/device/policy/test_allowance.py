@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -200,3 +203,75 @@ def test_explaining_begins_no_watch(xp: ModuleType) -> None:
     for _ in range(2):
         assert xp.explain(xp.log1p(xp.asarray(VALUES[:-7]) * 1.5)).waiting
     assert allowance._state[0].begun is before is None
+
+
+def light_step(module: ModuleType, x: Any, y: Any) -> Any:
+    """A round of many operations that are light each."""
+    for _ in range(12):
+        x = 0.5 * x + 0.25 * y
+    return x
+
+
+def test_a_program_begins_with_an_allowance(xp: ModuleType) -> None:
+    tiering.forget()
+    allowance.begin()
+    found = rounds(xp, 400, light_step)
+    # Some rounds at the call. Then the loop is met, gets an allowance, and earns its kernels.
+    assert found[:3] == [(0, 0)] * 3
+    assert sum(host for host, _ in found) >= 1
+    assert found[-1][1] > 0
+
+
+def test_what_it_begins_with_is_for_small_operations(xp: ModuleType) -> None:
+    tiering.forget()
+    allowance.begin()
+    left = allowance.left_ns()
+    few = xp.asarray(VALUES[:1000])
+    _, host, _ = counted(xp, lambda: xp.evaluate(few * 0.5 + 1))
+    assert host == 0
+    assert 0 < left - allowance.left_ns() < 1e5
+    many = xp.asarray(np.linspace(0, 1, allowance.FIRST_MOST + 1))
+    _, host, _ = counted(xp, lambda: xp.evaluate(many * 0.5 + 1))
+    assert host == 1
+
+
+def test_the_first_allowance_ends_with_the_first_wait(xp: ModuleType) -> None:
+    """What comes next is seen as a whole, and may be known of an earlier run."""
+    tiering.forget()
+    allowance.begin()
+    x = xp.asarray(VALUES)
+    assert counted(xp, lambda: xp.evaluate(step(xp, x, 0.1)))[1] == 1
+    assert not allowance.is_given()
+    assert counted(xp, lambda: xp.evaluate(step(xp, x, 0.1)))[1] == 1
+    assert allowance.is_given()  # one that counts
+
+
+def test_nothing_is_begun_with_where_kernels_are_wanted(xp: ModuleType) -> None:
+    tiering.forget()
+    allowance.begin()
+    with xp.config.override(build_after_ms=0):
+        values = xp.asarray(VALUES)
+        _, host, kernels = counted(xp, lambda: xp.evaluate(step(xp, values, 0.1)))
+    assert (host, kernels) == (0, 1)
+
+
+def test_the_first_rounds_of_a_program_record_nothing() -> None:
+    program = """
+import clfuse as np
+from clfuse.counters import counters
+x, y = np.linspace(0, 1, 1000), np.linspace(1, 2, 1000)
+before = counters["nodes_recorded"]
+for _ in range(20):
+    x = np.exp(-(x - y) ** 2) + .1 * x
+print(counters["nodes_recorded"] - before, float(x.sum()))
+"""
+    environment = {**os.environ, "CLFUSE_HOST_US": "50", "CLFUSE_BUILD_AFTER_MS": "50"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    recorded, total = done.stdout.split()
+    x, y = np.linspace(0, 1, 1000), np.linspace(1, 2, 1000)
+    for _ in range(20):
+        x = np.exp(-((x - y) ** 2)) + 0.1 * x
+    assert int(recorded) == 0
+    assert_allclose(float(total), x.sum(), rtol=1e-12)
