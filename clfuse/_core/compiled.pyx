@@ -173,6 +173,7 @@ cdef object made(object value, object like, object device):
 
 cdef double most_additions = -1  # that are done at once
 cdef double allowed_most = 0, allowance = 0  # additions: of one operation, and of all that come
+cdef double allowed_so_far = 0
 cdef bint is_allowing = False  # by the settings
 cdef bint is_allowed_kernels = False  # the work of kernels, too
 
@@ -199,8 +200,13 @@ def allowed():
     return allowance, allowed_most
 
 
+def done_by_allowance():
+    """Additions that were done at the call because an allowance covered them, since the start."""
+    return allowed_so_far
+
+
 cdef inline bint is_allowed(double additions) except -1:
-    global allowance
+    global allowance, allowed_so_far
     if additions > allowed_most or not allowance or not is_allowing:
         return False
     if not is_allowed_kernels and additions in works_of_kernels:
@@ -209,6 +215,7 @@ cdef inline bint is_allowed(double additions) except -1:
         allowance = 0  # from here on all is recorded, and not the large ones alone
         return False
     allowance -= additions
+    allowed_so_far += additions
     return True
 
 

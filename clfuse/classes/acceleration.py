@@ -20,8 +20,7 @@ from clfuse.functions.indexing import subscripts
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.interop import buffers
 from clfuse.ir import build, nodes, trace
-from clfuse.policy import allowance
-from clfuse.policy.choice import known_works, works_of_kernels
+from clfuse.policy.choice import begin_program, known_works, works_of_kernels
 from clfuse.runtime.memory.blocks import Counted
 from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
@@ -43,7 +42,7 @@ def accelerate(array: type) -> None:
     if core is None:
         return
     core.connect(_names(array))
-    allowance.begin()
+    begin_program()
     core.connect_numpy()
     nodes.pending = core.pending
     core.settle()

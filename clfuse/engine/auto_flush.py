@@ -7,17 +7,22 @@ them.
 
     for _ in range(1000):            32 operations a round: 16 rounds, then the next 16 ...
         u = u + 0.1 * lap(u)         63 evaluations with one plan, none of which is large
+
+Where NumPy has worked at the call for a while (`policy.allowance`), recording goes on in the midst
+of a round. What is left of that round, and some more, are NumPy's too. So the pieces that follow
+begin where all the others have begun.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.ir import loop_detection, snapshot, trace
 from clfuse.ir import nodes as ir
+from clfuse.policy import choice
 
 from . import evaluate
 
@@ -47,22 +52,35 @@ class _Loop:
     ----------
     turn : int, of `ir.nodes.turn`: what the rest is about
     period : int, operations of a round; 0 if none was found
+    round : list of operations, of a round as it was cut last; empty if none was
     look_at : int, how many operations there are when it is looked at next
     end : int, after how many operations it is cut; 0 if that is not known yet
+    done : float, what NumPy had done at the call when the turn before began
+    is_resumed : bool, NumPy has worked since, so this turn may begin in the midst of a round
+    is_rest : bool, what ends at `end` is the rest of such a round, and some rounds more
     """
 
     turn: int = -1
     period: int = 0
+    round: list[Any] = field(default_factory=list)
     look_at: int = 0
     end: int = 0
+    done: float = 0.0
+    is_resumed: bool = False
+    is_rest: bool = False
 
     def begin(self, limit: int) -> None:
         """Nothing of this turn is known, but that the loop may go on."""
         self.turn = ir.turn[0]
         self.end = 0
+        self.is_rest = False
+        self.is_resumed = bool(self.round) and self.done != choice.done_at_call()
+        self.done = choice.done_at_call()
         self.look_at = limit
         if self.period:
             self.look_at = -(-limit // self.period) * self.period
+        if self.is_resumed:
+            self.look_at = min(self.look_at, len(self.round))
 
     def find(self) -> bool:
         """Whether what was recorded in this turn ends with a loop; where it is to be cut."""
@@ -77,6 +95,26 @@ class _Loop:
             self.end = start + -(-(count - start) // self.period) * self.period
         return bool(self.period)
 
+    def align(self, limit: int) -> None:
+        """Where the turn begins in the midst of the round that is known, end it with a round."""
+        operations, period = ir.operations, len(self.round)
+        before = loop_detection.rotation(operations[:period], self.round)
+        is_same = operations[period:] == operations[:-period]
+        self.begin(limit)
+        self.is_resumed = False
+        if before and is_same:
+            self.end = -(-(len(operations) + before) // period) * period - before
+            self.is_rest = True
+
+    def cut(self) -> None:
+        """Evaluate what was recorded; it ends here."""
+        if self.is_rest:
+            with evaluate.lock, choice.aside():
+                evaluate.evaluate_all(raising=False)
+        else:
+            self.round = ir.operations[-self.period :]
+            evaluate.evaluate_all(raising=False)
+
     def writes(self) -> bool:
         """Whether a round writes to arrays: best cut after that, between two statements."""
         return any(type(each) is not ir.Op for each in ir.operations[-self.period :])
@@ -87,9 +125,15 @@ _loop = _Loop()
 
 def _when_full(at_boundary: bool = False) -> None:
     """Evaluate if so much was recorded."""
-    if trace.active() is None and (_ends_round(at_boundary) or _is_full(at_boundary)):
+    if trace.active() is not None:
+        return
+    if _ends_round(at_boundary):
+        _loop.cut()
+    elif _is_full(at_boundary):
         evaluate.evaluate_all(raising=False)
-        evaluate.grown_from[0] = counters["device_bytes_now"]
+    else:
+        return
+    evaluate.grown_from[0] = counters["device_bytes_now"]
 
 
 def _is_full(at_boundary: bool) -> bool:
@@ -115,6 +159,8 @@ def _ends_round(at_boundary: bool) -> bool:
     if _loop.turn != ir.turn[0]:
         _loop.begin(limit)
     count = len(ir.operations)
+    if _loop.is_resumed and count >= len(_loop.round):
+        _loop.align(limit)
     if count >= _loop.look_at and not _loop.end:
         with evaluate.lock:
             waits = ir.is_waiting(max(int(WAITING_SHARE * limit), 1))

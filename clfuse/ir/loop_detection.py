@@ -36,3 +36,18 @@ def period(operations: Sequence[Any]) -> tuple[int, int] | None:
         if (count - border) * LEAST_ROUNDS <= count:
             found = count - border, len(operations) - count
     return found
+
+
+def rotation(operations: Sequence[Any], round_: Sequence[Any]) -> int:
+    """With which operation of a round a sequence of as many begins, if it is one round of the same
+    loop; 0 where it begins with the first, or is not of this loop.
+
+    >>> rotation("cdab", "abcd"), rotation("abcd", "abcd"), rotation("abdc", "abcd")
+    (2, 0, 0)
+    """
+    count = len(round_)
+    twice = [*round_, *round_]
+    for start in range(count):
+        if twice[start : start + count] == list(operations):
+            return start
+    return 0

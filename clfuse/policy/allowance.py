@@ -29,8 +29,8 @@ from clfuse.target.costs import COSTS
 from .feedback import of_kernels, works
 
 __all__ = [
-    "MOST_TURNS", "begin", "covers", "forget", "give", "is_given", "is_watching", "left_ns", "lend",
-    "note_earned", "note_turn", "note_wait", "take_back", "used_ns",
+    "MOST_TURNS", "begin", "covers", "done", "forget", "give", "is_given", "is_watching",
+    "left_ns", "lend", "note_earned", "note_turn", "note_wait", "take_back", "used_ns",
 ]  # fmt: skip
 
 SLACK: Final = 2
@@ -196,6 +196,11 @@ def used_ns() -> float:
     state = _state[0]
     left = 0.0 if state.is_lent else _left()
     return (state.used + state.given - left) * COSTS.addition_ns
+
+
+def done() -> float:
+    """What NumPy has done at the call by allowances of all kinds, in additions, since the start."""
+    return float(_core.done_by_allowance()) if _core is not None else 0.0
 
 
 def forget() -> None:

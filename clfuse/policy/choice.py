@@ -8,6 +8,8 @@ are right whatever is chosen.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -15,6 +17,8 @@ from clfuse.config import settings
 from clfuse.ir.snapshot import Snapshot
 
 from . import allowance, cost, feedback, tiering, warm_start
+from .allowance import begin as begin_program
+from .allowance import done as done_at_call
 from .allowance import take_back as note_kernels
 from .feedback import known as known_works
 from .feedback import of_kernels as works_of_kernels
@@ -29,8 +33,11 @@ __all__ = [
     "SMALL",
     "Choice",
     "Verdict",
+    "aside",
+    "begin_program",
     "choose",
     "count_earned",
+    "done_at_call",
     "forecast",
     "is_left",
     "judge",
@@ -43,6 +50,10 @@ __all__ = [
     "why",
     "works_of_kernels",
 ]
+
+
+_is_aside: Final = [False]
+"""Whether what is evaluated now is nothing that the program does over and over."""
 
 
 class Choice(enum.Enum):
@@ -100,6 +111,8 @@ def choose(
     host, or will be from here on: what else waits to be computed may be small too. With
     `Choice.BUILD` and `Choice.BEHIND` it is whether the snapshot is small, for `judge`.
     """
+    if _is_aside[0]:
+        return Choice.INTERPRET_SPARING, False
     if plan is None or plan.verdict.circumstances != cost.circumstances(snapshot):
         is_small = cost.is_small(snapshot, device)
         earns_kernels = is_small and cost.is_of_kernels(snapshot)
@@ -127,6 +140,16 @@ def choose(
                 return judged
         feedback.keeps_kernels(snapshot)
     return Choice.RUN, False
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Leave to NumPy what is evaluated within, and note nothing of it."""
+    _is_aside[0] = True
+    try:
+        yield
+    finally:
+        _is_aside[0] = False
 
 
 def judge(

@@ -95,6 +95,11 @@ class Tier(enum.Enum):
     NOW = "kernels, which are waited for"
 
 
+WORTH: Final = 1.5
+"""What NumPy must have taken for a structure, in units of opening a device and planning, before the
+next run has kernels for it at once."""
+
+
 class _Waiting:
     """What NumPy has done for a structure.
 
@@ -209,17 +214,19 @@ def forget() -> None:
 @atexit.register
 def note_half_earned() -> None:
     """Note also what would have earned its kernels in a run of twice the length: the next run, if
-    it is of this length, spends the other half."""
+    it is of this length, spends the other half. What each run has to do anew, it must be worth by
+    itself, and more: kernels take some time, too."""
     # Without anything that waits the settings are not asked for: a value that is not taken was
     # said before.
     if _waiting and settings.build_after_ms:
         # Allowances are used by what was evaluated last, as far as anybody knows.
         last = max(_waiting.values(), key=lambda found: found.turn)
         last.spent_ns += last.share * _used_since(last)
-        # The next run would have to open a device first, and has to plan.
+        building = settings.build_after_ms * 1e6
         opening = 0.0 if counters["plans_made"] else COSTS.opening_ns
         for found in _waiting.values():
-            if found.patience_ns / 2 + opening <= found.spent_ns < math.inf:
+            anew = opening + found.patience_ns - building
+            if building / 2 + WORTH * anew <= found.spent_ns < math.inf:
                 warm_start.note(found.name)
 
 
