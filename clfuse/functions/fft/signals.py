@@ -53,8 +53,8 @@ def _slid(signal: Node, kernel: Node, mode: int) -> Node:
     before, after = ((0, 0), (m // 2, m - m // 2 - 1), (m - 1, m - 1))[mode]
     count = n + before + after - m + 1
     if signal.dtype is FLOAT16 and not shares_memory():  # which NumPy adds in float32
-        wide = [convert(node, FLOAT32) for node in (signal, kernel)]
-        return convert(_slid(*wide, mode), FLOAT16)
+        wide = _slid(convert(signal, FLOAT32), convert(kernel, FLOAT32), mode)
+        return convert(wide, FLOAT16)
     if (m > SHORT or signal.dtype is FLOAT16) and shares_memory():
         name = ("valid", "same", "full")[mode]
         return step("correlate", [signal, kernel], (count,), signal.dtype, name)
