@@ -161,6 +161,8 @@ cdef class Ready:
         cdef Py_ssize_t number = 0
         cdef Direct direct
         cdef list tickets = None
+        if unmarked_work >= deep_work and keep_up_with is not None:
+            keep_up_with(self.queue)
         latest_launch[0] = self.bound
         self.left -= 1
         try:

@@ -54,7 +54,8 @@ def is_waiting():
 
 
 cdef double added_work = 0, long_work = 0
-cdef object wait_in_steps
+cdef double unmarked_work = 0, deep_work = 0, launch_work = 0
+cdef object wait_in_steps, keep_up_with
 
 
 def connect_long_waits(in_steps, double work):
@@ -63,10 +64,18 @@ def connect_long_waits(in_steps, double work):
     wait_in_steps, long_work = in_steps, work
 
 
+def connect_deep_queues(keep_up, double work, double of_launch):
+    """Take what a plan calls before its launches where so much work was added: see
+    `runtime.context.waits`."""
+    global keep_up_with, deep_work, launch_work
+    keep_up_with, deep_work, launch_work = keep_up, work, of_launch
+
+
 def add_work(double work):
     """Note that something was put into a queue, of so much work."""
-    global added_work
+    global added_work, unmarked_work
     added_work += work
+    unmarked_work += work + launch_work
 
 
 def work_added():
@@ -74,21 +83,32 @@ def work_added():
     return added_work
 
 
+def work_unmarked():
+    """What was put into queues since the last marker."""
+    return unmarked_work
+
+
+def forget_unmarked():
+    """There is a new marker."""
+    global unmarked_work
+    unmarked_work = 0
+
+
 def forget_work():
     """What was put into queues is done."""
-    global added_work
-    added_work = 0
+    global added_work, unmarked_work
+    added_work = unmarked_work = 0
 
 
 cdef int wait_for(object device, object queue) except -1:
     """Wait until a device's queue is done; DeviceError where something in it has failed."""
-    global waiting_threads, added_work
+    global waiting_threads, added_work, unmarked_work
     waiting_threads += 1
     try:
         if added_work >= long_work and wait_in_steps is not None:
             wait_in_steps(queue)
         queue.finish()
-        added_work = 0
+        added_work = unmarked_work = 0
     except Exception as error:
         raise wait_failed(device, error) from error
     finally:
@@ -224,7 +244,7 @@ cdef class Direct:
         cdef void *memory
         cdef int32_t status
         cdef Refused doing
-        global added_work
+        global added_work, unmarked_work
         cdef size_t *local_size = self.local_size if self.has_local_size else NULL
         for number in range(self.buffers):
             slot = &self.slots[number]
@@ -259,6 +279,7 @@ cdef class Direct:
             self.refused, self.status = doing, status
         elif not self.inline:
             added_work += self.work
+            unmarked_work += self.work + launch_work
         return status == 0
 
     cdef bint set_scalar(self, Py_ssize_t number, Slot *slot, object value) except -1:

@@ -221,6 +221,8 @@ class Planned:
 
     def run(self, snapshot: Snapshot, device: Device) -> None:
         """Launch on `device`, and give each root its buffer; raises `Refused`."""
+        if waits.is_deep():
+            waits.keep_up(device.queue)
         schedule = self.schedule
         for watcher in events.watchers:
             watcher.running(schedule, snapshot, device)

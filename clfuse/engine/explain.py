@@ -247,9 +247,11 @@ def _written(roots: Sequence[Node]) -> tuple[str, ...]:
     return tuple(reversed(found))
 
 
-def explained(schedule: Schedule, traits: DeviceTraits) -> tuple[ExplainedKernel, ...]:
-    """The kernels of a plan for a device with these traits."""
-    return tuple([_explained(launch, schedule, traits) for launch in schedule.launches])
+def explained(
+    schedule: Schedule, traits: DeviceTraits, most: int | None = None
+) -> tuple[ExplainedKernel, ...]:
+    """The kernels of a plan for a device with these traits; the first `most` of them."""
+    return tuple([_explained(launch, schedule, traits) for launch in schedule.launches[:most]])
 
 
 def _explained(launch: Launch, schedule: Schedule, traits: DeviceTraits) -> ExplainedKernel:

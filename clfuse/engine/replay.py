@@ -24,6 +24,7 @@ from clfuse.ir.nodes import Kind, Node, Storage, structural
 from clfuse.ir.snapshot import LIVE, Snapshot, take
 from clfuse.ir.trace import Drawn, Placeholder
 from clfuse.ir.traced_number import Calculated, Computed
+from clfuse.runtime.context import waits
 from clfuse.runtime.host import host_steps
 from clfuse.runtime.launches.launch import BoundKernel
 from clfuse.runtime.memory import buffers
@@ -235,6 +236,8 @@ class Replay:
         if not self._roots:
             put([])
             return
+        if waits.is_deep():
+            waits.keep_up(self.device.queue)
         self._left -= 1
         steps = self._steps if self._left > 0 else self._look()
         scalars = [_scalar(source, nodes, draws, numbers) for source, _ in self._passed]

@@ -1,7 +1,8 @@
 """Convolution, correlation, and bits packed into bytes.
 
 A short kernel that slides over a long vector is a sum over windows: it fuses with the expressions
-before and after it. A convolution with a long kernel is NumPy's own loop on the device's memory.
+before and after it. A convolution with a long kernel is NumPy's own loop where it can read the
+device's memory; elsewhere it is a sum over windows, too.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from clfuse.arrays.conversion import NotNative, as_handle
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import DTYPES, Handle, fresh, native_dtype, node_of
-from clfuse.arrays.promotion import BOOL, FLOAT16, INT64
+from clfuse.arrays.promotion import BOOL, FLOAT16, FLOAT32, INT64
 from clfuse.arrays.views import normalized_axis, reshape_view
-from clfuse.dispatch.host_call import native
+from clfuse.dispatch.host_call import native, shares_memory
 from clfuse.dispatch.library_steps import step
 from clfuse.functions.math.folds import fold_axes
 from clfuse.functions.shaping.manipulation import moveaxis
@@ -51,7 +52,10 @@ def _slid(signal: Node, kernel: Node, mode: int) -> Node:
     (n,), (m,) = signal.shape, kernel.shape
     before, after = ((0, 0), (m // 2, m - m // 2 - 1), (m - 1, m - 1))[mode]
     count = n + before + after - m + 1
-    if m > SHORT or signal.dtype is FLOAT16:  # which NumPy adds in float32
+    if signal.dtype is FLOAT16 and not shares_memory():  # which NumPy adds in float32
+        wide = _slid(convert(signal, FLOAT32), convert(kernel, FLOAT32), mode)
+        return convert(wide, FLOAT16)
+    if (m > SHORT or signal.dtype is FLOAT16) and shares_memory():
         name = ("valid", "same", "full")[mode]
         return step("correlate", [signal, kernel], (count,), signal.dtype, name)
     dtype = signal.dtype

@@ -5,6 +5,8 @@ for what is short. So what is launched is added up, as the bytes that a CPU woul
 time. From `LONG` on the wait asks for the state of a marker behind it, and sleeps in between.
 
 An interrupt ends the wait, not the work: it stays in the queue, and the next wait is for it, too.
+A program that launches and never looks would fill the queue without end; who ends it would wait for
+all of that. So a plan that is run waits (`keep_up`) until no more than twice `DEEP` lies before it.
 """
 
 from __future__ import annotations
@@ -17,10 +19,17 @@ from clfuse._core import loading
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["LONG", "add", "finish", "in_steps", "is_long"]
+__all__ = ["DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up"]
 
 LONG: Final = float(1 << 30)
 """From so much work on a wait goes in steps: a tenth of a second on two cores."""
+
+DEEP: Final = 4 * LONG
+"""So much work lies between two markers of a queue; the device is never without, as the next
+plan is launched while as much is left."""
+
+LAUNCH_WORK: Final = float(1 << 17)
+"""Counted beside its work for each launch: the driver keeps memory and takes 10 us for it."""
 
 STEP_SHARE: Final = 1 / 64
 """The part of the time waited so far that the next step takes: so much later the end is noticed."""
@@ -31,7 +40,9 @@ LONGEST_S: Final = 0.05
 """Of a step: so late an interrupt is noticed at most."""
 
 _core: Final = loading.load()
-_added: Final = [0.0]
+_added: Final = [0.0, 0.0]  # since the last wait, and since the last marker
+_markers: Final[dict[int, Any]] = {}
+"""Address of a queue -> the last marker that was put into it."""
 
 
 def add(work: float) -> None:
@@ -40,6 +51,7 @@ def add(work: float) -> None:
         _core.add_work(work)
     else:
         _added[0] += work
+        _added[1] += work + LAUNCH_WORK
 
 
 def is_long() -> bool:
@@ -47,25 +59,56 @@ def is_long() -> bool:
     return (_core.work_added() if _core is not None else _added[0]) >= LONG
 
 
+def is_deep() -> bool:
+    """Whether so much was put into queues that the next plan has to `keep_up`."""
+    return (_core.work_unmarked() if _core is not None else _added[1]) >= DEEP
+
+
+def keep_up(queue: cl.CommandQueue) -> None:
+    """Put a marker into a queue, and wait until the one before it is reached.
+
+    Called where nothing of a plan is launched yet: an interrupt leaves all as it was.
+    """
+    import pyopencl as cl
+
+    last = _markers.get(queue.int_ptr)
+    _markers[queue.int_ptr] = cl.enqueue_marker(queue)
+    queue.flush()
+    if _core is not None:
+        _core.forget_unmarked()
+    else:
+        _added[1] = 0.0
+    if last is not None:
+        _reach(last)
+
+
 def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
     if is_long():
         in_steps(queue)
     queue.finish()
+    _markers.pop(queue.int_ptr, None)
     if _core is not None:
         _core.forget_work()
     else:
-        _added[0] = 0.0
+        _added[:] = 0.0, 0.0
 
 
 def in_steps(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done or something in it has failed, by many short waits."""
     import pyopencl as cl
 
+    marker = cl.enqueue_marker(queue)
+    queue.flush()
+    _reach(marker)
+
+
+def _reach(marker: Any) -> None:
+    """Wait until a queue has come to a marker, or something before it has failed."""
+    import pyopencl as cl
+
     from clfuse.progress import Bar
 
-    marker: Any = cl.enqueue_marker(queue)
-    queue.flush()
     complete = cl.command_execution_status.COMPLETE
     begin = time.monotonic()
     with Bar("waiting for the device") as bar:
@@ -77,3 +120,4 @@ def in_steps(queue: cl.CommandQueue) -> None:
 
 if _core is not None:
     _core.connect_long_waits(in_steps, LONG)
+    _core.connect_deep_queues(keep_up, DEEP, LAUNCH_WORK)

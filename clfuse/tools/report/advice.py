@@ -6,9 +6,8 @@ run (`LEAST_SHARE`) is not worth a word.
 
 from __future__ import annotations
 
-import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from clfuse.ir.nodes import Kind
 
 from .collector import PlanSeen
 from .places import NOWHERE
+from .source_rules import loops_over_elements, whole_powers
 from .summary import File, Line, Summary, python_ns
 from .words import count, size, time_of
 
@@ -99,14 +99,14 @@ def look_in_loop(summary: Summary) -> Iterator[Advice]:
 
 
 def _lines_of_plan(plan: PlanSeen, summary: Summary) -> list[tuple[File, Line]]:
-    places = {
-        summary.place(number)
-        for entries in plan.entries.values()
-        for entry in entries
-        for number in entry.shares
-    }
-    places |= {summary.place(number) for number in plan.looks}
-    return [each for each in summary.all_lines() if (each[0].path, each[1].number) in places]
+    numbers = {n for entries in plan.entries.values() for each in entries for n in each.shares}
+    places = {summary.place(number) for number in numbers.union(plan.looks)}
+    return [
+        (file, file.lines[number - 1])
+        for file in summary.files
+        for number in sorted([place[1] for place in places if place and place[0] == file.path])
+        if 0 < number <= len(file.lines)
+    ]
 
 
 def jit_for_loop(summary: Summary) -> Iterator[Advice]:
@@ -159,39 +159,68 @@ def _shape_of(item: tuple[Any, ...]) -> tuple[int, ...]:
     return item[1] if len(item) > 1 else ()
 
 
-def doubled_dtype(summary: Summary) -> Iterator[Advice]:
-    """float32 meets float64, and the result has twice the bytes."""
-    found: dict[tuple[str, int], tuple[Any, int]] = {}
+def _widened(
+    summary: Summary, is_narrow: Callable[[Any, Any], bool], meant: Sequence[str]
+) -> Iterator[tuple[tuple[str, int], Any, Any, int]]:
+    """Where a large operand of a narrow dtype gives a wide result, once a line, at its largest.
+
+    Parameters
+    ----------
+    is_narrow : callable
+        Whether an operand of the first dtype has no need of a result of the second.
+    meant : sequence of str
+        Words of a line that ask for the wide dtype by name.
+
+    Yields
+    ------
+    place : tuple of (str, int)
+    dtype, operand : dtype
+        Of the result, and of the narrow operand.
+    nbytes : int
+        Of the result.
+    """
+    found: dict[tuple[str, int], tuple[Any, Any, int]] = {}
     for plan in summary.collector.plans:
         for position, item in enumerate(plan.items):
             op = item[0]
             if op is None or op.kind is not Kind.MAP or op.dtype not in _WIDER:
                 continue
             narrow = [
-                operand for operand in item[3:]
-                if _dtype_of(plan.items[operand]) == _WIDER[op.dtype]
+                dtype for operand in item[3:]
+                if is_narrow(dtype := _dtype_of(plan.items[operand]), op.dtype)
                 and math.prod(_shape_of(plan.items[operand])) >= LARGE
             ]  # fmt: skip
             place = summary.place(plan.lines[position])
             line = summary.line(place) if place is not None else None
             if not narrow or line is None or place is None:
                 continue
-            if any(word in line.text for word in ("astype", "float64", "double", "complex128")):
-                continue  # it is meant
+            if any(word in line.text for word in meant):
+                continue
             nbytes = math.prod(item[1]) * op.dtype.itemsize
-            if nbytes > found.get(place, ("", 0))[1]:
-                found[place] = op.dtype, nbytes
-    for (path, number), (dtype, nbytes) in found.items():
+            if place not in found or nbytes > found[place][2]:
+                found[place] = op.dtype, narrow[0], nbytes
+    for place, widest in found.items():
+        yield place, *widest
+
+
+_WIDE_WORDS: Final = ("float64", "double", "complex128")
+
+
+def doubled_dtype(summary: Summary) -> Iterator[Advice]:
+    """float32 meets float64, and the result has twice the bytes."""
+
+    def is_half(operand: Any, result: Any) -> bool:
+        return bool(operand == _WIDER[result])
+
+    for place, dtype, narrow, nbytes in _widened(summary, is_half, ("astype", *_WIDE_WORDS)):
         yield Advice(
             "doubled_dtype",
-            f"Line {number} makes {dtype} of {_WIDER[dtype]}",
+            f"Line {place[1]} makes {dtype} of {narrow}",
             f"Another operand is {dtype}, so that the result is, too: {size(nbytes)} in place of"
             f" {size(nbytes / 2)}, and all that follows moves twice the bytes. Make the other"
-            " operand"
-            f" {_WIDER[dtype]} (`dtype=`, or `.astype` once, before the loop); a plain Python"
-            " number"
-            " widens nothing, a NumPy scalar does.",
-            path, number,
+            f" operand {narrow} (`dtype=`, or `.astype` once, before the loop); a plain Python"
+            " number widens nothing, a NumPy scalar does.",
+            *place,
         )  # fmt: skip
 
 
@@ -216,100 +245,32 @@ def fallback_in_loop(summary: Summary) -> Iterator[Advice]:
         )  # fmt: skip
 
 
-_FOLDS: Final = frozenset(
-    "all any argmax argmin average max mean median min percentile prod quantile std sum var".split()
-)
-"""Functions and methods that take ``axis=``, and make one value of a row without it."""
-
-
-class _Loops(ast.NodeVisitor):
-    """The ``for`` loops of a file that read or write elements or rows at their variable, or that
-    call functions of `modules` with it."""
-
-    def __init__(self, modules: set[str]) -> None:
-        self.found: list[ast.For] = []
-        self._modules = modules
-
-    def visit_For(self, loop: ast.For) -> None:
-        """Look at one loop."""
-        names = _names(loop.target)
-        for each in ast.walk(loop):
-            if isinstance(each, ast.Subscript) and _names(each.slice) & names:
-                break
-            if (
-                isinstance(each, ast.Call) and self._is_of_modules(each.func)
-                and any(_names(argument) & names for argument in each.args)
-            ):  # fmt: skip
-                break
-        else:
-            self.generic_visit(loop)
-            return
-        self.found.append(loop)
-
-    def _is_of_modules(self, function: ast.expr) -> bool:
-        while isinstance(function, ast.Attribute):
-            function = function.value
-        return isinstance(function, ast.Name) and function.id in self._modules
-
-
-def _names(tree: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
-
-
-def _folds_of(loop: ast.For) -> list[str]:
-    """What the loop calls that makes one value of a row."""
-    found: dict[str, tuple[int, int]] = {}
-    for each in ast.walk(loop):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            has_axis = any(keyword.arg == "axis" for keyword in each.keywords)
-            if each.func.attr in _FOLDS and not has_axis:
-                found.setdefault(each.func.attr, (each.lineno, each.col_offset))
-    return sorted(found, key=lambda name: found[name])
-
-
-def _modules_of(tree: ast.Module) -> set[str]:
-    """The names by which a program has NumPy and clfuse."""
-    return {
-        alias.asname or alias.name
-        for each in ast.walk(tree) if isinstance(each, ast.Import)
-        for alias in each.names if alias.name in ("numpy", "clfuse")
-    }  # fmt: skip
-
-
-def _tree_of(file: File) -> ast.Module | None:
-    try:
-        return ast.parse("\n".join([line.text for line in file.lines]))
-    except SyntaxError:
-        return None
-
-
 def element_loop(summary: Summary) -> Iterator[Advice]:
     """A loop of Python's goes over elements, or over rows."""
     for file in summary.files:
-        tree = _tree_of(file)
-        if tree is None:
-            continue
-        visitor = _Loops(_modules_of(tree))
-        visitor.visit(tree)
-        for loop in visitor.found:
-            lines = file.lines[loop.lineno - 1 : loop.end_lineno]
+
+        def host_ns(first: int, last: int, file: File = file) -> int:
+            lines = file.lines[first - 1 : last]
+            return sum([python_ns(line) + line.host.get("record", 0) for line in lines])
+
+        least_ns = 4 * LEAST_SHARE * summary.elapsed_ns
+        for loop in loops_over_elements([line.text for line in file.lines], host_ns, least_ns):
             # Of lines that compute whole arrays, kernels or NumPy take the time.
-            spent = sum([python_ns(line) + line.host.get("record", 0) for line in lines])
             others = sum([line.device_ns + sum(each[1] for each in line.numpy.values())
-                          for line in lines])
-            if others > spent or spent < 4 * LEAST_SHARE * summary.elapsed_ns:
+                          for line in file.lines[loop.first - 1 : loop.last]])
+            spent = host_ns(loop.first, loop.last)
+            if others > spent:
                 continue
-            folds = _folds_of(loop)
-            if folds:
-                title = f"The loop at line {loop.lineno} goes over rows in Python"
-                named = ", ".join([f"`{fold}`" for fold in folds[:3]])
+            if loop.folds:
+                title = f"The loop at line {loop.first} goes over rows in Python"
+                named = ", ".join([f"`{fold}`" for fold in loop.folds[:3]])
                 how = (
                     f" Give all rows to one call: {named} with `axis=1` (`keepdims=True` where"
                     " the result meets the rows again), on the whole array in the place of one"
                     " row; what each row stores becomes an array of the results."
                 )
             else:
-                title = f"The loop at line {loop.lineno} goes over elements in Python"
+                title = f"The loop at line {loop.first} goes over elements in Python"
                 how = (
                     " Write it for whole arrays (`a[1:] - a[:-1]`, `np.where`, `np.cumsum`), or,"
                     " where neighbours and conditions make that hard, as a `@clfuse.kernel`, whose"
@@ -318,30 +279,8 @@ def element_loop(summary: Summary) -> Iterator[Advice]:
             yield Advice(
                 "element_loop", title,
                 f"It takes {time_of(spent)}, and kernels have no part in that." + how,
-                file.path, loop.lineno,
+                file.path, loop.first,
             )  # fmt: skip
-
-
-LARGEST_EXPONENT: Final = 8
-"""Of whole powers that are worth to be written as products."""
-
-
-def _whole_power(each: ast.AST) -> tuple[ast.expr, int] | None:
-    """What is raised to which whole power, of an expression that does that."""
-    base: ast.expr
-    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Pow):
-        base, exponent = each.left, each.right
-    elif (
-        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
-        and each.func.attr == "power" and len(each.args) == 2
-    ):  # fmt: skip
-        base, exponent = each.args
-    else:
-        return None
-    number = exponent.value if isinstance(exponent, ast.Constant) else None
-    if isinstance(number, int | float) and number in range(3, LARGEST_EXPONENT + 1):
-        return base, int(number)
-    return None
 
 
 def _product_for(base: str, exponent: int) -> str:
@@ -370,25 +309,20 @@ def whole_power(summary: Summary) -> Iterator[Advice]:
             if op.dtype.kind == "f" and not is_product and math.prod(item[1]) >= LARGE and place:
                 raised.add(place)
     for file in summary.files:
-        tree = _tree_of(file)
-        for each in ast.walk(tree) if tree is not None else ():
-            found = _whole_power(each)
-            if found is None or not isinstance(each, ast.expr):
-                continue
-            numbers = range(each.lineno, (each.end_lineno or each.lineno) + 1)
-            lines = [file.lines[n - 1] for n in numbers if (file.path, n) in raised]
-            if not lines or not _is_worth(lines[0].device_ns, summary):
-                continue
-            base = ast.unparse(found[0]) if isinstance(found[0], ast.Name) else "x"
-            raised -= {(file.path, number) for number in numbers}
+        numbers = {
+            number for path, number in raised
+            if path == file.path and _is_worth(file.lines[number - 1].device_ns, summary)
+        }  # fmt: skip
+        for base, exponent, number in whole_powers([line.text for line in file.lines], numbers):
+            line = file.lines[number - 1]
             yield Advice(
                 "whole_power",
-                f"Line {lines[0].number} raises to the power {found[1]}",
+                f"Line {number} raises to the power {exponent}",
                 f"Of each element that is a logarithm and an exponential; products are some ten"
-                f" times as fast, and differ by a rounding: `{_product_for(base, found[1])}` for"
-                f" `{base} ** {found[1]}` (`x ** 2` is a product as it stands). The kernels of the"
-                f" line take {time_of(lines[0].device_ns)}.",
-                file.path, lines[0].number,
+                f" times as fast, and differ by a rounding: `{_product_for(base, exponent)}` for"
+                f" `{base} ** {exponent}` (`x ** 2` is a product as it stands). The kernels of the"
+                f" line take {time_of(line.device_ns)}.",
+                file.path, number,
             )  # fmt: skip
 
 
@@ -398,37 +332,21 @@ NARROW_NBYTES: Final = 2
 
 def wide_of_narrow(summary: Summary) -> Iterator[Advice]:
     """Whole numbers of one or two bytes become float64."""
-    found: dict[tuple[str, int], tuple[Any, Any, int]] = {}
-    for plan in summary.collector.plans:
-        for position, item in enumerate(plan.items):
-            op = item[0]
-            if op is None or op.kind is not Kind.MAP or op.dtype not in _WIDER:
-                continue
-            narrow = [
-                _dtype_of(plan.items[operand]) for operand in item[3:]
-                if math.prod(_shape_of(plan.items[operand])) >= LARGE
-            ]  # fmt: skip
-            narrow = [e for e in narrow if e.kind in "iu" and e.itemsize <= NARROW_NBYTES]
-            place = summary.place(plan.lines[position])
-            line = summary.line(place) if place is not None else None
-            if line is None or place is None or not narrow:
-                continue
-            if any(word in line.text for word in ("float64", "double", "complex128")):
-                continue  # it is meant
-            nbytes = math.prod(item[1]) * op.dtype.itemsize
-            if nbytes > found.get(place, (None, None, 0))[2]:
-                found[place] = op.dtype, narrow[0], nbytes
+
+    def is_short(operand: Any, result: Any) -> bool:
+        return operand.kind in "iu" and operand.itemsize <= NARROW_NBYTES
+
     if not _is_worth(summary.device_ns / 4, summary):
         return
-    for (path, number), (dtype, narrow_dtype, nbytes) in found.items():
+    for place, dtype, narrow, nbytes in _widened(summary, is_short, _WIDE_WORDS):
         yield Advice(
             "wide_of_narrow",
-            f"Line {number} makes {dtype} of {narrow_dtype}",
-            f"{size(nbytes)} of them. {_WIDER[dtype]} holds every {narrow_dtype} exactly, has seven"
+            f"Line {place[1]} makes {dtype} of {narrow}",
+            f"{size(nbytes)} of them. {_WIDER[dtype]} holds every {narrow} exactly, has seven"
             f" digits after that, and half the bytes: `.astype(np.{_WIDER[dtype]})` here, and"
             f" arrays of that dtype beside it, where seven digits are enough.",
-            path, number,
-        )  # fmt: skip
+            *place,
+        )
 
 
 def first_builds(summary: Summary) -> Iterator[Advice]:

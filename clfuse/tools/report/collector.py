@@ -72,6 +72,8 @@ class Entry:
         Launches, and those whose time is known.
     elapsed_ns : int
         Of those.
+    source : str
+        The OpenCL C of a kernel that was launched.
     """
 
     plan: int
@@ -79,6 +81,7 @@ class Entry:
     name: str
     shares: dict[int, float]
     nbytes: int = 0
+    source: str = ""
     count: float = 0.0
     timed: int = 0
     elapsed_ns: int = 0
@@ -406,6 +409,7 @@ class Collector:
         entry = self._running.get(id(step.kernel)) or self._other(step.rendered.name)
         if entry.plan >= 0:
             entry.name = step.rendered.name
+        entry.source = step.rendered.source
         entry.nbytes = step.nbytes
         entry.count += 1
         self._recent[entry] = self._recent.get(entry, 0) + 1

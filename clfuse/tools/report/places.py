@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -61,6 +62,10 @@ _OF_MODULES: Final = {
 """The begin of a module's path in the package -> what it does; the longest counts. Of what says
 nothing, the caller does."""
 
+MOST_STEPS: Final = 32
+"""Instructions of one function whose lines Python looks up: it reads the table of lines from its
+begin each time, which of a long function takes 100 us. Then the table is read as a whole."""
+
 _PACKAGE: Final = os.path.dirname(os.path.abspath(str(clfuse.__file__))) + os.sep
 
 
@@ -73,6 +78,31 @@ def _state(code: CodeType) -> str:
     if found is None:
         found = _OF_MODULES[max((each for each in _OF_MODULES if path.startswith(each)), key=len)]
     return found
+
+
+class _Lines:
+    """The lines of one function's instructions."""
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+        self._looks = 0
+        self._starts: list[int] = []
+        self._lines: list[int] = []
+
+    def line_of(self, frame: FrameType) -> int:
+        """The line at which a frame of the function is."""
+        if self._looks < MOST_STEPS:
+            self._looks += 1
+            return frame.f_lineno
+        if not self._starts:
+            table = [(start, line) for start, _, line in self._code.co_lines()]
+            self._starts = [start for start, _ in table]
+            # What has no line of its own belongs to the line before it.
+            line = self._code.co_firstlineno
+            for _, own in table:
+                line = line if own is None else own
+                self._lines.append(line)
+        return self._lines[bisect_right(self._starts, frame.f_lasti) - 1]
 
 
 class Places:
@@ -97,6 +127,7 @@ class Places:
         # of no other one.
         self._codes: dict[int, tuple[CodeType, bool, str]] = {}
         self._steps: dict[tuple[int, int], int] = {}
+        self._tables: dict[int, _Lines] = {}
 
     def _about(self, code: CodeType) -> tuple[CodeType, bool, str]:
         filename = code.co_filename
@@ -109,7 +140,10 @@ class Places:
         key = id(code), frame.f_lasti
         number = self._steps.get(key)
         if number is None:
-            place = code.co_filename, frame.f_lineno
+            table = self._tables.get(id(code))
+            if table is None:
+                table = self._tables[id(code)] = _Lines(code)
+            place = code.co_filename, table.line_of(frame)
             number = self._numbers.get(place)
             if number is None:
                 number = self._numbers[place] = len(self.known)

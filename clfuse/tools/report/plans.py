@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from clfuse.engine.explain import explained as explained_kernels
 from clfuse.errors import ClfuseError
 
 from .collector import PlanSeen
-from .provenance import position_of_cut
 from .summary import Summary, operations_of_step
 from .words import size, time_of, times
 
@@ -24,6 +22,10 @@ MOST_STEPS: Final = 80
 
 WITH_SOURCES: Final = 12
 """Plans whose OpenCL C is shown."""
+
+MOST_RENDERED: Final = 6
+"""Kernels that are written once more to be shown, of plans none of whose launches was seen: it
+takes milliseconds a kernel."""
 
 LONGEST_SOURCE: Final = 8000
 """Characters of one kernel's."""
@@ -82,6 +84,8 @@ def _steps(plan: PlanSeen, summary: Summary) -> str:
 
 
 def _cuts(plan: PlanSeen, summary: Summary) -> str:
+    from .provenance import position_of_cut
+
     cuts = plan.schedule.cuts
     if not cuts:
         return '<p class="quiet">No value goes through memory that nobody asked for.</p>'
@@ -97,19 +101,27 @@ def _cuts(plan: PlanSeen, summary: Summary) -> str:
 
 
 def _sources(plan: PlanSeen) -> str:
-    try:
-        kernels = explained_kernels(plan.schedule, plan.traits)
-    except ClfuseError as error:  # a kernel that the device refuses, for one
-        return f'<p class="quiet">Its sources cannot be written: {_escape(str(error))}</p>'
+    seen: dict[str, str] = {}
+    for entries in plan.entries.values():
+        for entry in entries:
+            if entry.source:
+                seen.setdefault(entry.name, entry.source)
+    if not seen:
+        from clfuse.engine.explain import explained
+
+        try:
+            kernels = explained(plan.schedule, plan.traits, MOST_RENDERED)
+        except ClfuseError as error:  # a kernel that the device refuses, for one
+            return f'<p class="quiet">Its sources cannot be written: {_escape(str(error))}</p>'
+        seen = {kernel.name: kernel.source for kernel in kernels if kernel.source}
     texts = []
-    for kernel in kernels[:MOST_STEPS]:
-        text = kernel.source[max(kernel.source.find("__kernel"), 0) :].rstrip()
-        if text:
-            short = text[:LONGEST_SOURCE] + (" ..." if len(text) > LONGEST_SOURCE else "")
-            texts.append(
-                f"<details><summary>OpenCL C of <code>{_escape(kernel.name)}</code></summary>"
-                f"<pre>{_escape(short)}</pre></details>"
-            )
+    for name, source in list(seen.items())[:MOST_STEPS]:
+        text = source[max(source.find("__kernel"), 0) :].rstrip()
+        short = text[:LONGEST_SOURCE] + (" ..." if len(text) > LONGEST_SOURCE else "")
+        texts.append(
+            f"<details><summary>OpenCL C of <code>{_escape(name)}</code></summary>"
+            f"<pre>{_escape(short)}</pre></details>"
+        )
     return "".join(texts)
 
 

@@ -1,4 +1,4 @@
-"""The sampler: a thread that looks where the program is, some 200 times a second."""
+"""The sampler: a thread that looks where the program is, up to 200 times a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from .places import PYTHON, Places
 __all__ = ["Sampler"]
 
 INTERVAL_S: Final = 0.005
-"""Between two looks: each takes some 20 us, which is under half a percent."""
+"""Between two looks, where these are cheap enough."""
+
+MOST_SHARE: Final = 0.01
+"""The part of the time that the looks may take: 20 to 150 us each, with the thread that is woken
+and gets Python's lock. Where they take more, there are fewer."""
 
 MOST_LOOKS: Final = 12_000
 """Stretches that are kept, a minute's looks at most; then the thread looks half as often."""
@@ -66,13 +70,19 @@ class Sampler:
             self._thread.join()
 
     def _work(self) -> None:
-        interval = INTERVAL_S
-        while not self._ended.wait(interval):
+        least_s = interval_s = INTERVAL_S
+        mean_s = 0.0  # of the last looks; the first one is dear
+        start_s = time.thread_time()
+        while not self._ended.wait(interval_s):
             self._look()
-            if len(self.stretches) > MOST_LOOKS and interval < LONGEST_S:
-                interval *= 2
+            if len(self.stretches) > MOST_LOOKS and least_s < LONGEST_S:
+                least_s *= 2
                 self.stretches[:] = _halved(self.stretches)
             self._tick(self._last_ns)
+            end_s = time.thread_time()
+            mean_s += (end_s - start_s - mean_s) / 16
+            start_s = end_s
+            interval_s = max(least_s, min(mean_s / MOST_SHARE, LONGEST_S))
 
     def _look(self) -> None:
         # No name for a frame outlives this call: it would hold the program's arrays.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from clfuse.schedule.records import Launch
+from typing import TYPE_CHECKING, Any
 
 from .collector import Build, Collector, Copied, Entry, PlanSeen
 from .places import NOWHERE, PYTHON
+
+if TYPE_CHECKING:
+    from clfuse.schedule.records import Launch
 
 __all__ = ["Circumstances", "File", "KernelSeen", "Line", "Summary", "summarized"]
 

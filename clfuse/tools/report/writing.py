@@ -6,10 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from .collector import Collector
 
 __all__ = ["Report", "outcome_of", "trouble_with"]
+
+
+COPY_SHARE: Final = 0.01
+"""The part of the run's time that copies may take, which are measured to be compared with."""
 
 
 def trouble_with(path: str) -> str:
@@ -90,9 +95,10 @@ class Report:
         from .summary import Circumstances, summarized
 
         devices = self._collector.devices
+        elapsed_s = (self._collector.end_ns - self._collector.start_ns) / 1e9
         circumstances = Circumstances(
             self._command, self._script, outcome, unused,
-            copy_rate(devices[0]) if devices else None, self._texts,
+            copy_rate(devices[0], COPY_SHARE * elapsed_s) if devices else None, self._texts,
         )  # fmt: skip
         page = render(summarized(self._collector, circumstances))
         Path(self.path).write_text(page, encoding="utf-8")

@@ -120,3 +120,34 @@ def test_copies_go_in_parts(device: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     values = np.random.default_rng(1).random(500_001)
     buffer = buffers.upload(device, values)
     np.testing.assert_array_equal(buffers.download(buffer, np.float64, values.shape), values)
+
+
+def test_a_loop_without_looks_waits_for_its_device(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each way to run a plan: new plans, known ones, and those of `clfuse.jit`."""
+    if device.simulation is not None:
+        pytest.skip("a launch is waited for at once")
+    step = clfuse.jit(lambda x: x * 0.5 + 1)
+    with clfuse.config.override(host_us=0, build_after_ms=0, inline=False), clfuse.device(device):
+        x = clfuse.asarray(np.arange(3e5))
+        for run in (lambda: step(x), lambda: clfuse.evaluate(x * 2, wait=False)):
+            for _ in range(8):
+                run()
+            device.finish()
+            run()
+            held = Gate(device)
+            waits.add(waits.DEEP)
+            run()  # the first marker, behind the gate
+            waits.add(waits.DEEP)
+            clock = Interrupt()
+            monkeypatch.setattr(waits, "time", clock)
+            with pytest.raises(KeyboardInterrupt):
+                run()
+            monkeypatch.undo()
+            assert clock.sleeps == 1
+            held.open()
+            run()
+            device.finish()
+            assert not waits.is_deep()
+        np.testing.assert_array_equal(step(x).get(), np.arange(3e5) * 0.5 + 1)

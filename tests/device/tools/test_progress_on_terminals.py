@@ -70,7 +70,7 @@ ENVIRONMENT = {
 class OnTerminal:
     """A program whose three streams are a terminal of its own."""
 
-    def __init__(self, folder: Path, text: str, **variables: str) -> None:
+    def __init__(self, folder: Path, text: str, *options: str, **variables: str) -> None:
         import pty
         import termios
 
@@ -78,7 +78,8 @@ class OnTerminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "program.py"], cwd=folder, stdin=slave, stdout=slave, stderr=slave,
+            [sys.executable, *options, "program.py"], cwd=folder,
+            stdin=slave, stdout=slave, stderr=slave,
             env={**os.environ, **ENVIRONMENT, **variables}, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )  # fmt: skip
@@ -103,6 +104,10 @@ class OnTerminal:
         self.text += part.decode(errors="replace")
         return bool(part)
 
+    def type(self, line: str) -> None:
+        """Type a line at a prompt."""
+        os.write(self._master, f"{line}\n".encode())
+
     def interrupt(self) -> None:
         """Ctrl-C."""
         os.write(self._master, b"\x03")
@@ -122,6 +127,24 @@ def test_ctrl_c_ends_a_wait_and_not_the_work(tmp_path: Path) -> None:
     program.read_until("interrupted")
     assert program.end() == 0, program.text
     assert RIGHT in program.text
+
+
+def test_ctrl_c_at_a_prompt_leaves_everything_usable(tmp_path: Path) -> None:
+    setup, _, _ = WAITING.replace("SECONDS", "60").partition("try:")
+    plain = {"PYTHON_BASIC_REPL": "1", "PYTHON_COLORS": "0"}
+    program = OnTerminal(tmp_path, setup, "-i", **plain)
+    program.read_until(">>> ")
+    program.type("np.evaluate(y)")
+    program.read_until("clfuse: waiting for the device 00:0")
+    program.interrupt()
+    program.read_until("KeyboardInterrupt")
+    shown = program.text[program.text.index("Traceback") :]
+    assert shown.count("File") == 1  # the line that was typed
+    program.type("timer.cancel(); let_go()")
+    program.type(WAITING.splitlines()[-1])
+    program.read_until(RIGHT)
+    program.type("exit()")
+    assert program.end() == 0, program.text
 
 
 def test_a_bar_goes_when_the_wait_is_over(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clfuse.tools.report import advice
+from clfuse.tools.report import advice, source_rules
 from tests.support.reported import reported
 
 pytestmark = pytest.mark.clfuse_only
@@ -305,7 +305,7 @@ def test_looks_whose_kernels_take_the_time_are_no_fault(
 
 
 def test_products_for_powers_are_the_powers() -> None:
-    for exponent in range(3, advice.LARGEST_EXPONENT + 1):
+    for exponent in range(3, source_rules.LARGEST_EXPONENT + 1):
         assert eval(advice._product_for("x", exponent), {"x": 3}) == 3**exponent
 
 

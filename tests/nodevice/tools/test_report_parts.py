@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from clfuse.ir.nodes import Kind, loop, structural
-from clfuse.tools.report import sampler
+from clfuse.tools.report import places as places_of_frames
+from clfuse.tools.report import sampler, source_rules
 from clfuse.tools.report.places import NOWHERE, PYTHON, STATES, Places
 from clfuse.tools.report.provenance import shares, with_readers
 from clfuse.tools.report.writing import trouble_with
@@ -47,6 +48,69 @@ def test_equal_lines_of_two_files_are_two_places() -> None:
     one, two = (frame_of("found = sys._getframe()\n", name) for name in ("a.py", "b.py"))
     assert places.find(one) != places.find(two)
     assert {places.known[places.find(each)] for each in (one, two)} == {("a.py", 1), ("b.py", 1)}
+
+
+def test_lines_of_long_functions_are_pythons() -> None:
+    rounds = 3 * places_of_frames.MOST_STEPS
+    text = "found = []\n" + "".join(
+        [f"found.append((find(sys._getframe()),\n    {n}, sys._getframe().f_lineno))\n"
+         for n in range(rounds)]
+    )  # fmt: skip
+    places = Places(lambda file: file == "long.py")
+    names: dict[str, Any] = {"sys": sys, "find": places.find}
+    exec(compile(text, "long.py", "exec"), names)
+    found = names["found"]
+    assert [places.known[number] for number, _, _ in found] == [
+        ("long.py", 2 * n + 2) for n in range(rounds)
+    ]
+    assert len(found) == rounds
+
+
+def test_loops_over_elements_take_time() -> None:
+    lines = """
+import numpy as np
+for k in range(9):
+    for i in range(5):
+        y[i] = x[i - 1]
+def f(x):
+    try:
+        pass
+    finally:
+        for row in rows:
+            total += np.hypot(row, 1).max() - np.min(row)
+for k in range(9):
+    total += x.sum(axis=k)
+for k in range(9):
+    total += x[0]
+""".splitlines()
+    taken = {5: 10.0, 11: 3.0, 15: 10.0}
+
+    def host_ns(first: int, last: int) -> float:
+        return sum([taken.get(number, 0.0) for number in range(first, last + 1)])
+
+    found = list(source_rules.loops_over_elements(lines, host_ns, 2.0))
+    assert [(each.first, each.last, each.folds) for each in found] == [
+        (4, 5, []), (10, 11, ["max", "min"])
+    ]  # fmt: skip
+    found = list(source_rules.loops_over_elements(lines, host_ns, 5.0))
+    assert [each.first for each in found] == [4]
+    assert list(source_rules.loops_over_elements(["for"], host_ns, 0.0)) == []
+
+
+def test_whole_powers_are_sought_at_the_lines_asked() -> None:
+    lines = """
+y = x ** 3
+if (a + b) ** 4 > 1:
+    z = np.power(y, 5) + y ** 2
+    w = y ** 9
+with f(x ** 3) as g: h = x ** 6
+""".splitlines()
+    assert list(source_rules.whole_powers(lines, {2, 3, 4, 5})) == [
+        ("x", 3, 2), ("x", 4, 3), ("y", 5, 4)
+    ]  # fmt: skip
+    assert list(source_rules.whole_powers(lines, {4})) == [("y", 5, 4)]
+    assert list(source_rules.whole_powers(lines, {6})) == [("x", 3, 6)]
+    assert list(source_rules.whole_powers(lines, set())) == []
 
 
 def test_work_is_shared_by_operations_and_elements() -> None:

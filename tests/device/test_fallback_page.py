@@ -1,0 +1,28 @@
+"""The guide's list of what falls back on a GPU is what a simulated one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import fallbacks
+
+pytestmark = pytest.mark.clfuse_only
+
+
+def test_the_list_of_fallbacks_is_what_is_seen() -> None:
+    seen = fallbacks.on_simulated_device()
+    assert len(seen) > 400
+    assert fallbacks.committed() == fallbacks.listed(seen), "run: python -m tests.fallbacks"
+
+
+def test_an_operation_without_a_reason_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        list(fallbacks.rows({"sum(x)": ["sum"]}))
+
+
+def test_a_generators_methods_are_one_operation() -> None:
+    table = {
+        "g.zipf(2.,n)": ["random.Generator.zipf"], "random.zipf(2.)": ["random.RandomState.zipf"],
+    }  # fmt: skip
+    (row,) = fallbacks.rows(table)
+    assert "| `zipf` |" in row
