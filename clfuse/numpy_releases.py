@@ -54,6 +54,17 @@ def _is_refused(call: Callable[[], object]) -> bool:
     return False
 
 
+def _error_of_at_read_only() -> str:
+    """What `ufunc.at` says of a read-only array; empty where it writes to it."""
+    target = np.zeros(1)
+    target.flags.writeable = False
+    try:
+        np.add.at(target, [0], 1.0)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _sets(attribute: str, value: Any) -> Callable[[], object]:
     return lambda: setattr(np.zeros(1, np.uint8), attribute, value)
 
@@ -101,6 +112,9 @@ CHECKS_STRIDES: Final = "check_bounds" in inspect.signature(as_strided).paramete
 
 CHECKS_CHOSEN: Final = _is_refused(lambda: np.where(np.True_, np.uint8(0), 300))
 """Whether `where` refuses a Python integer that the dtype does not hold (2.5); it wraps before."""
+
+AT_READ_ONLY: Final = _error_of_at_read_only()
+"""What `ufunc.at` says of a read-only array (2.5). Before it writes to it."""
 
 CHECKS_PARTS: Final = _is_refused(_sets("real", 300))
 """Whether ``x.real = 300`` does so (2.5). Before it made an array of the number first."""

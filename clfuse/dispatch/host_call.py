@@ -187,9 +187,9 @@ class HostArguments:
         self._handles: dict[int, Handle] = {}  # those read: they live as long as their `id` counts
         self._written: dict[int, tuple[Handle, np.ndarray]] = {}
 
-    def writable(self, handle: Handle) -> np.ndarray:
+    def writable(self, handle: Handle, *, even_read_only: bool = False) -> np.ndarray:
         """A host copy of the array whose contents `write_back` stores in it."""
-        if not handles.is_writeable(handle):
+        if not even_read_only and not handles.is_writeable(handle):
             raise ValueError("assignment destination is read-only")
         if id(handle) not in self._written:
             self._written[id(handle)] = (handle, host_copy(handle))

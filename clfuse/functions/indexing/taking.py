@@ -32,6 +32,7 @@ from clfuse.arrays.views import reshape_view, strict_axis
 from clfuse.dispatch.host_call import HostArguments, native
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.numpy_releases import AT_READ_ONLY
 from clfuse.runtime.devices.selection import get_device
 from clfuse.target.scatters import scatters
 
@@ -231,10 +232,14 @@ def _type_of(choice: Any) -> Any:
 
 
 def _target(a: Any) -> Handle:
+    if isinstance(a, Handle) and not is_writeable(a):
+        raise ValueError("assignment destination is read-only")
+    return _array_of_elements(a)
+
+
+def _array_of_elements(a: Any) -> Handle:
     if not isinstance(a, Handle):
         raise NotNative("the target is not an array of clfuse's")
-    if not is_writeable(a):
-        raise ValueError("assignment destination is read-only")
     if 0 in a._shape:
         raise NotNative("of no elements")
     return a
@@ -376,7 +381,9 @@ def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> N
     """``ufunc.at``: through indices, once for every time that a place is named."""
     if errstate.mode[0] is errstate.STRICT:
         raise NotNative(errstate.CHECKED)
-    target = _target(a)
+    target = _array_of_elements(a)
+    if AT_READ_ONLY and not is_writeable(target):
+        raise NotNative("an error that depends on the values")
     given = [
         as_handle(operand if isinstance(operand, Handle) else np.asarray(operand))
         for operand in operands

@@ -19,7 +19,7 @@ from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
 from clfuse.arrays.expressions import broadcast_shapes
-from clfuse.arrays.handle import Handle, lacks_fp64, native_dtype, node_of, result
+from clfuse.arrays.handle import Handle, is_writeable, lacks_fp64, native_dtype, node_of, result
 from clfuse.arrays.host_array import SCALARS
 from clfuse.arrays.memory_order import (
     arrange_axes,
@@ -57,6 +57,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node, Op, loud
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber, concrete
+from clfuse.numpy_releases import AT_READ_ONLY
 from clfuse.ops.table import UFUNCS as ROWS
 from clfuse.user_frames import user_stacklevel
 
@@ -431,7 +432,9 @@ class ufunc:
         arguments = host_call.HostArguments()
         with host_call.announced(f"{self.__name__}.at", reason):
             if isinstance(a, Handle):
-                arguments.writable(a)
+                target = arguments.writable(a, even_read_only=True)
+                if AT_READ_ONLY and not is_writeable(a):
+                    target.flags.writeable = False  # NumPy says why not
             self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
         arguments.write_back()
         return None

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from clfuse.numpy_releases import AT_READ_ONLY
 from tests.fuzz.bounds import EXACT, EXACT_FOR_COMPLEX, UNSIGNED_ZEROS
 from tests.support.agreement import (
     Batch,
@@ -496,3 +497,57 @@ def test_complements_of_what_is_limited_are_numpys(xp: ModuleType, size: int, dt
         lambda m, x: ~m.clip(x, low, high).max(keepdims=True),
     ):
         np.testing.assert_array_equal(function(xp, xp.asarray(given)), function(np, given))
+
+
+# -- read-only arrays -----------------------------------------------------------------------------
+
+
+def _frozen(m: Any, dtype: str) -> Any:
+    x = m.zeros(3, dtype)
+    x.flags.writeable = False
+    return x
+
+
+def _frozen_slice(m: Any, dtype: str) -> Any:
+    x = m.zeros(5, dtype)
+    x.flags.writeable = False
+    return x[1:4]
+
+
+def _stretched(m: Any, dtype: str) -> Any:
+    return m.broadcast_to(m.zeros(1, dtype), (3,))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1", "c8", "f2", "bool"])
+@pytest.mark.parametrize("name", ["add", "maximum", "divmod", "negative"])
+@pytest.mark.parametrize("made", [_frozen, _frozen_slice, _stretched])
+def test_read_only_arrays_are_written_as_numpy_does(
+    xp: ModuleType, made: Any, name: str, dtype: str
+) -> None:
+    """Before 2.5 NumPy writes to them; from there on it says that they are read-only."""
+    operands = () if name == "negative" else (2,)
+
+    def outcome(m: Any) -> Any:
+        x = made(m, dtype)
+        try:
+            getattr(m, name).at(x, [0, 1, 1], *operands)
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)
+        assert not x.flags.writeable
+        return np.asarray(x).tolist()
+
+    assert outcome(xp) == outcome(np)
+
+
+def test_read_only_arrays_have_the_sums_that_were_added(xp: ModuleType) -> None:
+    x = _frozen(xp, "f4")
+    if AT_READ_ONLY:
+        with pytest.raises(ValueError, match="read-only"):
+            xp.add.at(x, [0, 1, 1], 2)
+        assert x.tolist() == [0, 0, 0]
+    else:
+        xp.add.at(x, [0, 1, 1], 2)
+        assert x.tolist() == [2, 4, 0]
+    for write in (xp.put, xp.place):
+        with pytest.raises(ValueError, match="read-only"):
+            write(x, [1, 0, 1], 5)
