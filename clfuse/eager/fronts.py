@@ -37,7 +37,9 @@ from .bringing import MASK_ADDITIONS, bring_factors, fits, is_brief
 from .table import ALL, ROWS, Row
 from .writes import writable_memory
 
-_VIEWING: Final = {getattr(np, name): getattr(np.ndarray, name) for name in table.VIEWS}
+_VIEWING: Final = {
+    getattr(np, name): getattr(np.ndarray, name) for name in table.OPERANDS_OF_VIEWS
+}
 
 
 def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,6 +58,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
             call = core.product_of_two(call)
         elif reference is np.copy:
             call = core.copier(call)
+        elif reference is np.diag:
+            call = core.viewer_of_matrices(call, np.ndarray.diagonal, 1)
         elif reference is np.where:
             call = core.chooser(call, _choices())
     elif reference is np.array:
@@ -65,9 +69,13 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     elif reference is np.flip:
         call = core.flipper(plain)
     elif reference in table.WRITING:
-        call = core.writer(plain, reference, table.WRITING[reference])
+        call = core.writer(plain, reference, table.WRITING[reference], True)
     elif reference in table.VIEWING:
         call = core.viewer(plain, reference, table.VIEWING[reference])
+    elif reference in table.VIEWING_ALL:
+        call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
+    elif reference in table.VIEWING_PARTS:
+        call = core.viewer_of_parts(plain, table.VIEWING_PARTS[reference].__get__)
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
         call = core.viewer(plain, _VIEWING[reference], operands)
@@ -143,8 +151,12 @@ def connect(core: Any, array: Any, ufunc: Any) -> None:
         _replace(array, name, core.viewer, getattr(np.ndarray, name), ALL)
     turned = core.viewer(array.T.fget, np.ndarray.transpose, 0)
     array.T = property(turned, doc=array.T.__doc__)
+    for attribute in table.VIEWING_PARTS.values():
+        own = getattr(array, attribute.__name__)
+        seer = core.viewer_of_parts(own.fget, attribute.__get__)
+        setattr(array, attribute.__name__, property(seer, own.fset, doc=own.__doc__))
     for name, operands in table.WRITERS.items():
-        _replace(array, name, core.writer, getattr(np.ndarray, name), operands)
+        _replace(array, name, core.writer, getattr(np.ndarray, name), operands, True)
 
 
 def _replace(owner: type, name: str, make: Callable[..., Any], *about: Any) -> None:

@@ -237,11 +237,11 @@ _METHODS: Final[Mapping[str, Row]] = {
 METHODS: Final[Mapping[str, Row]] = dict(sorted(_METHODS.items()))
 """The same of methods; the array is the first argument."""
 
-VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze")
+VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze", "diagonal")
 """Methods that give views where NumPy's do, and functions of the same names."""
 
 VIEWING: Final[Mapping[Any, int]] = {
-    np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.flipud: 0, np.fliplr: 0, np.rot90: 1,
+    np.linalg.diagonal: 0, np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.flipud: 0, np.fliplr: 0, np.rot90: 1,
     np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
     **{
         function: 0
@@ -249,11 +249,20 @@ VIEWING: Final[Mapping[Any, int]] = {
         if (function := getattr(space, "matrix_transpose", None)) is not None
     },
 }  # fmt: skip
-"""Functions that give views that can be written to, and how many arguments they may have beside the
-array."""
+"""Functions that give views, and how many arguments they may have beside the array."""
+
+VIEWING_ALL: Final[Mapping[Any, int]] = {
+    np.split: 2, np.array_split: 2, np.hsplit: 1, np.vsplit: 1, np.dsplit: 1,
+    **({np.unstack: 0} if hasattr(np, "unstack") else {}),  # since NumPy 2.1
+}
+"""The same of functions that give several."""
+
+VIEWING_PARTS: Final[Mapping[Any, Any]] = {np.real: np.ndarray.real, np.imag: np.ndarray.imag}
+"""The same of complex numbers, and NumPy's attributes."""
 
 OPERANDS_OF_VIEWS: Final = {
     "transpose": 1, "reshape": 1, "swapaxes": 2, "ravel": 1, "squeeze": 1,
+    "diagonal": 3,
 }  # fmt: skip
 """Positional arguments of these functions beside the array that the methods have too; more, as in
 ``x.reshape(2, 3)``, is something else."""
