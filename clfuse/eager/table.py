@@ -83,6 +83,10 @@ WAITED_FOR: Final = COSTS.library_additions / AT_ONCE
 """Additions an element of a sort and its kind, which fuses with nothing: it may take as long as a
 small program may (CLFUSE_HOST_US)."""
 
+LINEAR: Final = 4 / AT_ONCE
+"""The same of a few passes over the elements, written in Python, whose steps would be recorded one
+by one."""
+
 SOLVED: Final = 1 / 16
 """Additions of the cube of an extent: LAPACK is called for it at once in any case."""
 
@@ -147,8 +151,9 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.diag, np.diagflat), Row(1, SQUARED, 1, 2)),
     **dict.fromkeys((np.ascontiguousarray, np.asfortranarray), Row(1, ELEMENTS, 1, 1)),
     np.histogramdd: Row(2, COUNTED, 2 * WAITED_FOR, 2),
-    **dict.fromkeys((np.sinc, np.iscomplex, np.isreal), Row(1, ELEMENTS, 8, 1)),
-    **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 8, 1)),
+    np.sinc: Row(1, ELEMENTS, 8, 1),
+    **dict.fromkeys((np.iscomplex, np.isreal), Row(1, ELEMENTS, 2, 1)),
+    **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 1, 1)),
     np.angle: Row(1, ELEMENTS, 8, 2),
     np.meshgrid: Row(4, PAIRS, 4, 4),
     np.trace: Row(1, DIAGONAL, 8, ALL, "trace"),
@@ -175,14 +180,13 @@ ROWS: Final[Mapping[Any, Row]] = {
         (
             np.sort, np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
             np.sort_complex, np.gradient, np.median, np.nanmedian, np.lexsort,
-            np.poly, np.polyder, np.roots,
+            np.poly, np.roots,
         ),
         Row(1, ELEMENTS, WAITED_FOR, 2),
     ),
     **dict.fromkeys(
         (
             np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin, np.digitize,
-            np.polyadd, np.polysub,
         ),
         Row(2, ELEMENTS, WAITED_FOR, 2),
     ),
@@ -205,7 +209,10 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), Row(1, ELEMENTS, 4, 2)),
     np.interp: Row(3, ELEMENTS, WAITED_FOR, ALL),
     np.polyfit: Row(3, COUNTED, 2 * WAITED_FOR, ALL),
-    np.polyint: Row(2, COUNTED, WAITED_FOR, 2),
+    np.polyder: Row(1, ELEMENTS, LINEAR, 2),
+    **dict.fromkeys((np.polyadd, np.polysub), Row(2, ELEMENTS, LINEAR, 2)),
+    np.polyint: Row(2, COUNTED, LINEAR, 2),
+    np.block: Row(1, ELEMENTS, 1, 1),
     **dict.fromkeys((np.histogram, np.histogram_bin_edges), Row(2, COUNTED, WAITED_FOR, ALL)),
     **dict.fromkeys(
         (
