@@ -112,8 +112,10 @@ def viewer(plain, apply, Py_ssize_t most):
 cdef object view_made(
     object plain, object apply, Py_ssize_t most, object self, tuple args, dict kwargs
 ):
-    if kwargs or PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
+    if kwargs:
         return plain(self, *args, **kwargs)
+    if PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
+        return plain(self, *args)
     for item in args:
         if type(item) is not int and not (type(item) is tuple and is_option(item)):
             return plain(self, *args)
@@ -201,6 +203,41 @@ def viewer_of_all(plain, apply, Py_ssize_t most):
     return call
 
 
+def viewer_of_each(plain, apply):
+    """``apply(*args)``, which gives a view of each of these arrays, before `plain`."""
+
+    def call(*args, **kwargs):
+        answer = DEFER if kwargs else views_of_each(apply, args)
+        return plain(*args, **kwargs) if answer is DEFER else answer
+
+    return call
+
+
+cdef bint is_view_of(object found, object array) except -1:
+    """Whether NumPy has made a view of what `indexable` gave."""
+    if type(found) is not NUMPY or found is array:
+        return False
+    base = found.base
+    return base is array or (base is not None and base is array.base)
+
+
+cdef object views_of_each(object apply, tuple args):
+    cdef Py_ssize_t place
+    arrays = []
+    for item in args:
+        array = indexable(item) if is_ours(item) and is_on_host(item) else None
+        if array is None or array.dtype.kind == "b":  # places that a mask says
+            return DEFER
+        arrays.append(array)
+    found = apply(*arrays)
+    views = []
+    for place in range(len(arrays)):
+        if not is_view_of(found[place], arrays[place]):
+            return DEFER
+        views.append(sight_on(args[place], arrays[place], found[place]))
+    return tuple(views)
+
+
 cdef object views_made(object apply, Py_ssize_t most, tuple args):
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if not 1 <= given <= most + 1:
@@ -217,9 +254,7 @@ cdef object views_made(object apply, Py_ssize_t most, tuple args):
     found = apply(array, *args[1:])
     views = []
     for each in found:
-        if type(each) is not NUMPY or (each.base is not array and (
-            each.base is None or each.base is not array.base
-        )):
+        if not is_view_of(each, array):
             return DEFER
         views.append(sight_on(self, array, each))
     if views and use_here(self) is not BY_ROWS and use_here(self) is not SELECTED:

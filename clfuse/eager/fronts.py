@@ -53,7 +53,7 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if row is not None:
         if reference in table.MORE_THAN_METHODS:
             row = row._replace(method=None)
-        call = _reader(core, plain, reference, row)
+        call = _reader(core, plain, table.IN_PLACE_OF.get(reference, reference), row)
         if reference is np.dot:
             call = core.product_of_two(call)
         elif reference is np.copy:
@@ -74,6 +74,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.viewer(plain, reference, table.VIEWING[reference])
     elif reference in table.VIEWING_ALL:
         call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
+    elif reference in table.VIEWING_EACH:
+        call = core.viewer_of_each(plain, reference)
     elif reference in table.VIEWING_PARTS:
         call = core.viewer_of_parts(plain, table.VIEWING_PARTS[reference].__get__)
     elif reference in _VIEWING:
@@ -101,7 +103,8 @@ def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if core is None or row is None:
         return plain
     operands = row.operands
-    attempt = _reader(core, lambda *args, **kwargs: DEFER, reference, row)
+    apply = table.IN_PLACE_OF.get(reference, reference)
+    attempt = _reader(core, lambda *args, **kwargs: DEFER, apply, row)
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:

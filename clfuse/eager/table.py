@@ -212,7 +212,8 @@ ROWS: Final[Mapping[Any, Row]] = {
     np.polyder: Row(1, ELEMENTS, LINEAR, 2),
     **dict.fromkeys((np.polyadd, np.polysub), Row(2, ELEMENTS, LINEAR, 2)),
     np.polyint: Row(2, COUNTED, LINEAR, 2),
-    np.block: Row(1, ELEMENTS, 1, 1),
+    **dict.fromkeys((np.block, np.asarray_chkfinite), Row(1, ELEMENTS, 1, 1)),
+    np.unique_values: Row(1, ELEMENTS, WAITED_FOR, 1),
     **dict.fromkeys((np.histogram, np.histogram_bin_edges), Row(2, COUNTED, WAITED_FOR, ALL)),
     **dict.fromkeys(
         (
@@ -225,6 +226,17 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.linalg.solve, np.linalg.lstsq), Row(2, CUBED, SOLVED, ALL)),
 }  # fmt: skip
 """Functions of NumPy's that read their arguments and give new arrays, scalars or tuples of them."""
+
+
+def _sorted_values(x: Any) -> Any:
+    """`unique_values`, in order, which NumPy's are no longer since 2.3."""
+    if np.asarray(x).dtype.kind == "c":  # NumPy keeps other ones among equals than a sort does
+        return np.unique_values(x)
+    return np.unique(x, equal_nan=False)
+
+
+IN_PLACE_OF: Final[Mapping[Any, Any]] = {np.unique_values: _sorted_values}
+"""Functions of which not NumPy's own is called."""
 
 MORE_THAN_METHODS: Final = frozenset((np.clip, np.std, np.var))
 """Functions with arguments that their methods have not, or in other combinations."""
@@ -248,8 +260,8 @@ VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze", "diagona
 """Methods that give views where NumPy's do, and functions of the same names."""
 
 VIEWING: Final[Mapping[Any, int]] = {
-    np.linalg.diagonal: 0, np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.flipud: 0, np.fliplr: 0, np.rot90: 1,
-    np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
+    np.linalg.diagonal: 0, np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.rot90: 1,
+    np.flipud: 0, np.fliplr: 0, np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
     **{
         function: 0
         for space in (np, np.linalg)
@@ -263,6 +275,9 @@ VIEWING_ALL: Final[Mapping[Any, int]] = {
     **({np.unstack: 0} if hasattr(np, "unstack") else {}),  # since NumPy 2.1
 }
 """The same of functions that give several."""
+
+VIEWING_EACH: Final = (np.ix_,)
+"""Functions of several arrays that give a view of each."""
 
 VIEWING_PARTS: Final[Mapping[Any, Any]] = {np.real: np.ndarray.real, np.imag: np.ndarray.imag}
 """The same of complex numbers, and NumPy's attributes."""
@@ -279,6 +294,7 @@ WRITERS: Final[Mapping[str, int]] = {"fill": 2, "sort": 1, "partition": 1, "put"
 
 WRITING: Final[Mapping[Any, int]] = {
     np.copyto: 2, np.put: 3, np.putmask: 3, np.place: 3, np.fill_diagonal: 2,
+    np.put_along_axis: 3,
 }  # fmt: skip
 """The same of functions, whose first argument is written to."""
 

@@ -300,7 +300,7 @@ class Generator:
     @_natively
     def permutation(self, x: Any, axis: int = 0) -> Any:
         """``arange(x)``, or the elements of `x` along an axis, in a random order."""
-        if type(x) in handles.SCALARS or not np.ndim(x):
+        if type(x) is int or type(x) in handles.SCALARS or not np.ndim(x):
             count = int(on_host(x).__index__())
             if count <= 0:
                 raise NotNative("of no elements")
@@ -429,9 +429,19 @@ class HostBits:
         """Take the next position of `bit_generator` and draw from there, for one draw."""
         key, position, _ = bit_generator.take()
         with self.lock:
-            self._start["state"]["key"] = np.array([key, position], np.uint64)
-            self._bits.state = self._start
+            self._place(key, position)
             yield self._bits
+
+    def drawn(self, bit_generator: Philox4x32, method: Any, *args: Any, **kwargs: Any) -> Any:
+        """One draw by a method of `generator`, at the next position of `bit_generator`."""
+        key, position, _ = bit_generator.take()
+        with self.lock:
+            self._place(key, position)
+            return method(*args, **kwargs)
+
+    def _place(self, key: int, position: int) -> None:
+        self._start["state"]["key"] = np.array([key, position], np.uint64)
+        self._bits.state = self._start
 
 
 HOST: Final = HostBits()
