@@ -64,8 +64,6 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
             call = core.chooser(call, _choices())
     elif reference is np.array:
         call = core.of_arrays(plain, _reader(core, plain, reference, Row(1, table.ELEMENTS, 1, 2)))
-    elif reference in (np.asarray, np.asanyarray):
-        call = core.itself(plain)
     elif reference is np.flip:
         call = core.flipper(plain)
     elif reference in table.WRITING:
@@ -83,6 +81,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.viewer(plain, _VIEWING[reference], operands)
     if reference in creation.SOURCES:
         call = core.source(call, *creation.SOURCES[reference])
+    if reference in (np.asarray, np.asanyarray):
+        call = core.itself(call)
     return call if call is plain else functools.update_wrapper(call, plain)
 
 
