@@ -37,7 +37,8 @@ SEVERAL = (
 )  # fmt: skip
 
 WRONG = (
-    "np.split(m, 3)", "np.array_split(m, 0)", "np.split(m, 2, 5)", "np.vsplit(c, 2)",
+    "np.split(m, 3)", "np.array_split(m, 0)", "np.split(m, 2, 5)", "np.array_split(m, 2, -3)",
+    "np.vsplit(c, 2)",
     "np.dsplit(m, 2)", "m.diagonal(0, 0, 0)", "np.diagonal(c)", "np.diagonal(m, 0, 0, 7)",
     "np.diag(t)", "np.linalg.diagonal(c)", "np.ix_(m)",
 )  # fmt: skip
