@@ -161,12 +161,36 @@ cdef object made(object value, object like, object device):
     dtype = native_dtype(array)
     if dtype == NULL:
         return value
-    if not array_flags(array) & IN_C_ORDER or (
-        array_size(array) * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes
-    ):
+    if array_size(array) * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes:
         return plain_made(value, device)
+    if not array_flags(array) & IN_C_ORDER:
+        if not array_flags(array) & IN_FORTRAN_ORDER:
+            return plain_made(value, device)
+        return made_in_fortran_order(value, <object>dtype, device)
     shape = like if like is not None and is_shape(array, <tuple>like) else shape_of(array)
     return new_alone(value, shape, <object>dtype, device)
+
+
+cdef object made_in_fortran_order(object value, object dtype, object device):
+    """As `arrays.memory_order.turned_back`, of all axes."""
+    cdef PyObject *array = <PyObject *>value
+    cdef Py_ssize_t stride = 1
+    cdef int place
+    turned = value.T
+    whole = new_alone(turned, shape_of(<PyObject *>turned), dtype, device)
+    strides = []
+    for place in range(array_rank(array)):
+        strides.append(stride)
+        stride *= array_extents(array)[place]
+    view = PyType_GenericAlloc(<PyTypeObject *>View, 0)
+    shape = shape_of(array)
+    fill(view, v_base, None)
+    fill(view, v_offset, 0)
+    steps = tuple(strides)
+    fill(view, v_strides, steps)
+    fill(view, v_ordered, in_order(shape, steps))
+    fill(view, v_writeable, True)
+    return new_handle(storage_of(whole), shape, dtype, view)
 
 
 # -- operations at the call ------------------------------------------------------------------------

@@ -20,8 +20,10 @@ cdef dict RULES = {
 cdef frozenset integers, source_names
 cdef dict known_words
 cdef object is_native, read_settings
-cdef object get_device, np_array, np_asarray, np_asanyarray
+cdef object get_device, np_array, np_asarray, np_asanyarray, np_empty, INT64
 cdef object fp64_device = None
+cdef object awaited_device = None  # one that was not settled when it was asked last
+cdef object awaited_class = None  # and is not as long as it is of this class
 cdef object scoped_device  # the context variable of `runtime.devices.selection`
 cdef dict device_state  # and its globals
 cdef double in_a_list, kept_nbytes
@@ -30,13 +32,14 @@ cdef Py_ssize_t deepest, usual_count
 
 def connect_sources(names):
     """Take what is used here alone."""
-    global integers, source_names, get_device, np_array, np_asarray, np_asanyarray
+    global integers, source_names, get_device, np_array, np_asarray, np_asanyarray, np_empty, INT64
     global deepest, usual_count, known_words, is_native, read_settings
     global scoped_device, device_state, in_a_list, kept_nbytes
     in_a_list, kept_nbytes = names["in_a_list"], names["kept_nbytes"]
     scoped_device, device_state = names["scoped_device"], names["device_state"]
     integers, source_names = names["integers"], names["source_names"]
     np_array, np_asarray, np_asanyarray = names["array"], names["asarray"], names["asanyarray"]
+    np_empty, INT64 = names["empty"], names["int64"]
     get_device, read_settings = names["get_device"], names["read_settings"]
     known_words, is_native = names["known_words"], names["is_native"]
     deepest, usual_count = names["deepest"], names["usual_count"]
@@ -216,7 +219,7 @@ cdef object numbers_of(object value):
 
 cdef object current_device():
     """The device that new arrays are for, as `runtime.devices.selection.current_device`; None where it has no double precision."""
-    global fp64_device
+    global fp64_device, awaited_device, awaited_class
     cdef PyObject *scoped = NULL
     PyContextVar_Get(scoped_device, NULL, &scoped)
     device = <object>scoped  # a new reference, which is `device`'s from here on
@@ -227,11 +230,14 @@ cdef object current_device():
             device = (<dict>device_state["_defaults"]).get(settings.get("device"))
             if device is None:
                 device = get_device()
-    if device is not fp64_device:
-        if not device.fp64:
-            return None
-        if device.is_settled:
-            fp64_device = device
+    if device is fp64_device or (device is awaited_device and type(device) is awaited_class):
+        return device
+    if not device.fp64:
+        return None
+    if device.is_settled:
+        fp64_device = device
+    else:
+        awaited_device, awaited_class = device, type(device)
     return device
 
 

@@ -233,7 +233,7 @@ def writing_method_of_ufunc(plain, name, int operands):
 
     def method(self, *args, **kwargs):
         with turn_to_write:
-            answer = write(getattr(self.numpy, name), operands, args, kwargs)
+            answer = write(getattr(self.numpy, name), operands, False, args, kwargs)
         return plain(self, *args, **kwargs) if answer is DEFER else answer
 
     return method

@@ -104,33 +104,163 @@ def viewer(plain, apply, Py_ssize_t most):
     for at most so many arguments."""
 
     def method(self, *args, **kwargs):
-        if kwargs or PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
-            return plain(self, *args, **kwargs)
-        for item in args:
-            if type(item) is not int and not (type(item) is tuple and is_option(item)):
-                return plain(self, *args)
-        array = indexable(self)
-        is_kept = array is not None
-        if not is_kept:
-            array = here(self)
-            if array is None or not takes_a_step(self):
-                return plain(self, *args)
-        found = apply(array, *args) if args else apply(array)
-        if found is array:
-            return self
-        base = found.base
-        if base is not array and (base is None or base is not array.base):
-            if not is_affordable(found.size):
-                return plain(self, *args)
-            return made(found, None, device_of(self))
-        if is_kept:
-            return new_view(owner_of(self), get(self, h_dtype), found)
-        step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
-        fill(step, t_function, apply)
-        fill(step, t_arguments, args)
-        return view_from(self, found, step, in_order(<tuple>found.shape, <tuple>found.strides))
+        return view_made(plain, apply, most, self, args, kwargs)
 
     return method
+
+
+cdef object view_made(
+    object plain, object apply, Py_ssize_t most, object self, tuple args, dict kwargs
+):
+    if kwargs:
+        return plain(self, *args, **kwargs)
+    if PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
+        return plain(self, *args)
+    for item in args:
+        if type(item) is not int and not (type(item) is tuple and is_option(item)):
+            return plain(self, *args)
+    array = indexable(self)
+    is_kept = array is not None
+    if not is_kept:
+        array = here(self)
+        if array is None or not takes_a_step(self):
+            return plain(self, *args)
+    found = apply(array, *args) if args else apply(array)
+    if found is array:
+        return self
+    base = found.base
+    if base is not array and (base is None or base is not array.base):
+        if not is_affordable(found.size):
+            return plain(self, *args)
+        return made(found, None, device_of(self))
+    if is_kept:
+        return sight_on(self, array, found)
+    if array_descr(<PyObject *>found) != array_descr(<PyObject *>array):
+        return plain(self, *args)
+    step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
+    fill(step, t_function, apply)
+    fill(step, t_arguments, args)
+    view = view_from(self, found, step, in_order(<tuple>found.shape, <tuple>found.strides))
+    if is_restricted(found, array):
+        restrict(view)
+    return view
+
+
+cdef object sight_on(object self, object array, object found):
+    """An array of ours that sees `found`, NumPy's view of the `array` that `self` sees."""
+    cdef PyObject *dtype = native_dtype(<PyObject *>found)
+    view = new_view(owner_of(self), <object>dtype, found)
+    if is_restricted(found, array):
+        restrict(view)
+    return view
+
+
+cdef inline bint is_restricted(object found, object array) noexcept:
+    """Whether NumPy lets nobody write to a view of what may be written to."""
+    return array_flags(<PyObject *>found) & WRITEABLE == 0 and (
+        array_flags(<PyObject *>array) & WRITEABLE != 0
+    )
+
+
+cdef int restrict(object view) except -1:
+    """Let a new view be read only."""
+    refill(sight_of(view), v_writeable, False)
+    return 0
+
+
+def viewer_of_parts(plain, apply):
+    """``apply(self)``, an attribute of NumPy's that gives a view of parts of complex numbers, of
+    another dtype, before `plain`."""
+
+    def method(self):
+        if type(self) is ARRAY and <object>get(self, h_dtype).kind == "c":
+            return view_made(plain, apply, 0, self, (), None)
+        return plain(self)
+
+    return method
+
+
+def viewer_of_matrices(plain, apply, Py_ssize_t most):
+    """The same as `viewer`, for matrices alone."""
+
+    def call(*args, **kwargs):
+        if PyTuple_GET_SIZE(args) and not kwargs and is_ours(args[0]) and (
+            PyTuple_GET_SIZE(get(args[0], h_shape)) == 2
+        ):
+            return view_made(plain, apply, most, args[0], args[1:], None)
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def viewer_of_all(plain, apply, Py_ssize_t most):
+    """``apply(self, *args)``, which gives a list or tuple of views of the array, before `plain`."""
+
+    def call(*args, **kwargs):
+        answer = DEFER if kwargs else views_made(apply, most, args)
+        return plain(*args, **kwargs) if answer is DEFER else answer
+
+    return call
+
+
+def viewer_of_each(plain, apply):
+    """``apply(*args)``, which gives a view of each of these arrays, before `plain`."""
+
+    def call(*args, **kwargs):
+        answer = DEFER if kwargs else views_of_each(apply, args)
+        return plain(*args, **kwargs) if answer is DEFER else answer
+
+    return call
+
+
+cdef bint is_view_of(object found, object array) except -1:
+    """Whether NumPy has made a view of what `indexable` gave."""
+    if type(found) is not NUMPY or found is array:
+        return False
+    base = found.base
+    return base is array or (base is not None and base is array.base)
+
+
+cdef object views_of_each(object apply, tuple args):
+    cdef Py_ssize_t place
+    arrays = []
+    for item in args:
+        array = indexable(item) if is_ours(item) and is_on_host(item) else None
+        if array is None or array.dtype.kind == "b":  # places that a mask says
+            return DEFER
+        arrays.append(array)
+    found = apply(*arrays)
+    views = []
+    for place in range(len(arrays)):
+        if not is_view_of(found[place], arrays[place]):
+            return DEFER
+        views.append(sight_on(args[place], arrays[place], found[place]))
+    return tuple(views)
+
+
+cdef object views_made(object apply, Py_ssize_t most, tuple args):
+    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    if not 1 <= given <= most + 1:
+        return DEFER
+    self = args[0]
+    if not is_ours(self) or not is_on_host(self):
+        return DEFER
+    for place in range(1, given):
+        if type(args[place]) is not int:
+            return DEFER
+    array = indexable(self)
+    if array is None:
+        return DEFER
+    found = apply(array, *args[1:])
+    views = []
+    for each in found:
+        if not is_view_of(each, array):
+            return DEFER
+        views.append(sight_on(self, array, each))
+    if views and use_here(self) is not BY_ROWS and use_here(self) is not SELECTED:
+        is_row = array_rank(<PyObject *>each) < array_rank(<PyObject *>array)
+        note_here(self, BY_ROWS if is_row else IN_PARTS)
+    return views if type(found) is list else tuple(views)
 
 
 def flipper(plain):
@@ -156,8 +286,20 @@ cdef object backwards = slice(None, None, -1)
 
 # -- what is written to ----------------------------------------------------------------------------
 
-cdef object write(object apply, int operands, tuple args, dict kwargs):
-    """``apply(array, *args, **kwargs)``, which writes to the array, or `DEFER`."""
+cdef bint is_moved_alone(object item, object dtype) except -1:
+    """Whether NumPy has nothing to warn of when it writes this into an array of `dtype`. Halves
+    overflow."""
+    kind = type(item)
+    if kind is NUMPY:
+        return item.dtype is dtype or (item.dtype.kind in "biu" and dtype.itemsize != 2)
+    return item is None or kind is bool or kind is str or (
+        kind is int and dtype.itemsize != 2
+    ) or (kind is float and dtype is FLOAT64)
+
+
+cdef object write(object apply, int operands, bint moves, tuple args, dict kwargs):
+    """``apply(array, *args, **kwargs)``, which writes to the array, or `DEFER`. `moves`: it
+    calculates nothing."""
     cdef Work work
     cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
     if not given:
@@ -170,6 +312,7 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
         return DEFER
     nothing_yet(&work)
     device = device_of(self)
+    dtype = get(self, h_dtype)
     work.device = <PyObject *>device
     count(&work, <tuple>get(self, h_shape))
     found = [array]
@@ -181,6 +324,7 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
                 return DEFER
         elif not is_option(item):
             return DEFER
+        moves = moves and is_moved_alone(item, dtype)
         found.append(item)
     named = {}
     for key, item in kwargs.items():
@@ -189,9 +333,12 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
         item = operand(item, &work, 0)
         if item is DEFER:
             return DEFER
+        moves = moves and is_moved_alone(item, dtype)
         named[key] = item
     if not is_affordable(work.elements):
         return DEFER
+    if moves:
+        return asked_with(apply, tuple(found), <PyObject *>named if named else NULL)
     before = array.copy()
     value = composed(apply, tuple(found), named, False)
     if value is DEFER:
@@ -199,12 +346,13 @@ cdef object write(object apply, int operands, tuple args, dict kwargs):
     return value
 
 
-def writer(plain, apply, int operands):
-    """``apply(array, *args, **kwargs)``, which writes to the array, before `plain`."""
+def writer(plain, apply, int operands, bint moves):
+    """``apply(array, *args, **kwargs)``, which writes to the array, before `plain`; `moves`: as
+    `write` has it."""
 
     def call(*args, **kwargs):
         with turn_to_write:
-            answer = write(apply, operands, args, kwargs)
+            answer = write(apply, operands, moves, args, kwargs)
         return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call

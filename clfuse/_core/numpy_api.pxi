@@ -8,6 +8,7 @@ cdef extern from "numpy/arrayobject.h":
         PyTypeObject *typeobj
         int type_num
     int NPY_ARRAY_C_CONTIGUOUS
+    int NPY_ARRAY_F_CONTIGUOUS
     int NPY_ARRAY_WRITEABLE
     int NPY_ARRAY_ALIGNED
     int _import_array() except -1
@@ -79,6 +80,7 @@ cdef enum:
     MOST_TYPES = 32  # NumPy's own have smaller numbers
 
 cdef int IN_C_ORDER = NPY_ARRAY_C_CONTIGUOUS
+cdef int IN_FORTRAN_ORDER = NPY_ARRAY_F_CONTIGUOUS
 cdef int WRITEABLE = NPY_ARRAY_WRITEABLE
 cdef PyNumberMethods *numpys  # the operators of NumPy's arrays
 cdef PyMappingMethods *numpys_indices

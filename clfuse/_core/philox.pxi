@@ -243,6 +243,63 @@ def draw_below(
         memory[place] = low + <long long>clfuse_multiply_high(bits, limit)
 
 
+cdef double count_of(object size) except -1:
+    """How many numbers a `size` of integers asks for; 0 for any other."""
+    cdef double count = 1, extent
+    if type(size) is int:
+        return max(extent_of(size), 0)
+    if type(size) is not tuple:
+        return 0
+    for item in <tuple>size:
+        extent = extent_of(item) if type(item) is int else 0
+        if extent < 1:
+            return 0
+        count *= extent
+    return count
+
+
+cdef object device_of_few(double count, double small, double weight):
+    """The device for which so many numbers are made at the call, or None: not while somebody
+    traces, and not more than `small` unless NumPy would do the work, of `weight` each."""
+    if count == 0 or tracers is None or tracers[0]:
+        return None
+    if not settings:
+        read_settings()
+    if most_additions <= 0 or (count > small and not is_known(weight * count)):
+        return None
+    return current_device()
+
+
+def few(generator, int kind, object size, double small, double weight, double start, double scale):
+    """A small draw of float64 as `draw` fills them, scaled, from `start` on, as an array of ours;
+    None where something else has to make it."""
+    cdef Py_ssize_t place, count = <Py_ssize_t>min(count_of(size), 1e15)
+    cdef double *memory
+    device = device_of_few(count, small, weight)
+    if device is None:
+        return None
+    key, position, _ = generator.take()
+    made_here = np_empty(size)
+    draw(kind, made_here, count, key, position)
+    if scale != 1.0 or start != 0.0:
+        memory = <double *>memory_of(made_here, count * 8)
+        for place in range(count):
+            memory[place] = memory[place] * scale + start
+    return made(made_here, None, device)
+
+
+def few_below(generator, object size, double small, double weight, word limit, long long low):
+    """The same of whole numbers, as `draw_below` fills them."""
+    cdef Py_ssize_t count = <Py_ssize_t>min(count_of(size), 1e15)
+    device = device_of_few(count, small, weight)
+    if device is None:
+        return None
+    key, position, _ = generator.take()
+    made_here = np_empty(size, INT64)
+    draw_below(made_here, count, key, position, limit, low)
+    return made(made_here, None, device)
+
+
 def number(int kind, word key, word position):
     """The first number of the draw at `position`, of float64, as one of Python's."""
     cdef word bits = philox_bits_cf_whole(0, <long long>key, <long long>position)

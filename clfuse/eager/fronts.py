@@ -37,7 +37,9 @@ from .bringing import MASK_ADDITIONS, bring_factors, fits, is_brief
 from .table import ALL, ROWS, Row
 from .writes import writable_memory
 
-_VIEWING: Final = {getattr(np, name): getattr(np.ndarray, name) for name in table.VIEWS}
+_VIEWING: Final = {
+    getattr(np, name): getattr(np.ndarray, name) for name in table.OPERANDS_OF_VIEWS
+}
 
 
 def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,28 +53,36 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if row is not None:
         if reference in table.MORE_THAN_METHODS:
             row = row._replace(method=None)
-        call = _reader(core, plain, reference, row)
+        call = _reader(core, plain, table.IN_PLACE_OF.get(reference, reference), row)
         if reference is np.dot:
             call = core.product_of_two(call)
         elif reference is np.copy:
             call = core.copier(call)
+        elif reference is np.diag:
+            call = core.viewer_of_matrices(call, np.ndarray.diagonal, 1)
         elif reference is np.where:
             call = core.chooser(call, _choices())
     elif reference is np.array:
         call = core.of_arrays(plain, _reader(core, plain, reference, Row(1, table.ELEMENTS, 1, 2)))
-    elif reference in (np.asarray, np.asanyarray):
-        call = core.itself(plain)
     elif reference is np.flip:
         call = core.flipper(plain)
     elif reference in table.WRITING:
-        call = core.writer(plain, reference, table.WRITING[reference])
+        call = core.writer(plain, reference, table.WRITING[reference], True)
     elif reference in table.VIEWING:
         call = core.viewer(plain, reference, table.VIEWING[reference])
+    elif reference in table.VIEWING_ALL:
+        call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
+    elif reference in table.VIEWING_EACH:
+        call = core.viewer_of_each(plain, reference)
+    elif reference in table.VIEWING_PARTS:
+        call = core.viewer_of_parts(plain, table.VIEWING_PARTS[reference].__get__)
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
         call = core.viewer(plain, _VIEWING[reference], operands)
     if reference in creation.SOURCES:
         call = core.source(call, *creation.SOURCES[reference])
+    if reference in (np.asarray, np.asanyarray):
+        call = core.itself(call)
     return call if call is plain else functools.update_wrapper(call, plain)
 
 
@@ -93,7 +103,8 @@ def settled(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if core is None or row is None:
         return plain
     operands = row.operands
-    attempt = _reader(core, lambda *args, **kwargs: DEFER, reference, row)
+    apply = table.IN_PLACE_OF.get(reference, reference)
+    attempt = _reader(core, lambda *args, **kwargs: DEFER, apply, row)
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -143,8 +154,12 @@ def connect(core: Any, array: Any, ufunc: Any) -> None:
         _replace(array, name, core.viewer, getattr(np.ndarray, name), ALL)
     turned = core.viewer(array.T.fget, np.ndarray.transpose, 0)
     array.T = property(turned, doc=array.T.__doc__)
+    for attribute in table.VIEWING_PARTS.values():
+        own = getattr(array, attribute.__name__)
+        seer = core.viewer_of_parts(own.fget, attribute.__get__)
+        setattr(array, attribute.__name__, property(seer, own.fset, doc=own.__doc__))
     for name, operands in table.WRITERS.items():
-        _replace(array, name, core.writer, getattr(np.ndarray, name), operands)
+        _replace(array, name, core.writer, getattr(np.ndarray, name), operands, True)
 
 
 def _replace(owner: type, name: str, make: Callable[..., Any], *about: Any) -> None:

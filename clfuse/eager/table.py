@@ -83,6 +83,10 @@ WAITED_FOR: Final = COSTS.library_additions / AT_ONCE
 """Additions an element of a sort and its kind, which fuses with nothing: it may take as long as a
 small program may (CLFUSE_HOST_US)."""
 
+LINEAR: Final = 4 / AT_ONCE
+"""The same of a few passes over the elements, written in Python, whose steps would be recorded one
+by one."""
+
 SOLVED: Final = 1 / 16
 """Additions of the cube of an extent: LAPACK is called for it at once in any case."""
 
@@ -147,8 +151,9 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.diag, np.diagflat), Row(1, SQUARED, 1, 2)),
     **dict.fromkeys((np.ascontiguousarray, np.asfortranarray), Row(1, ELEMENTS, 1, 1)),
     np.histogramdd: Row(2, COUNTED, 2 * WAITED_FOR, 2),
-    **dict.fromkeys((np.sinc, np.iscomplex, np.isreal), Row(1, ELEMENTS, 8, 1)),
-    **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 8, 1)),
+    np.sinc: Row(1, ELEMENTS, 8, 1),
+    **dict.fromkeys((np.iscomplex, np.isreal), Row(1, ELEMENTS, 2, 1)),
+    **dict.fromkeys((np.fix, np.isneginf, np.isposinf), Row(1, ELEMENTS, 1, 1)),
     np.angle: Row(1, ELEMENTS, 8, 2),
     np.meshgrid: Row(4, PAIRS, 4, 4),
     np.trace: Row(1, DIAGONAL, 8, ALL, "trace"),
@@ -175,14 +180,13 @@ ROWS: Final[Mapping[Any, Row]] = {
         (
             np.sort, np.unique, np.unique_all, np.unique_counts, np.unique_inverse,
             np.sort_complex, np.gradient, np.median, np.nanmedian, np.lexsort,
-            np.poly, np.polyder, np.roots,
+            np.poly, np.roots,
         ),
         Row(1, ELEMENTS, WAITED_FOR, 2),
     ),
     **dict.fromkeys(
         (
             np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin, np.digitize,
-            np.polyadd, np.polysub,
         ),
         Row(2, ELEMENTS, WAITED_FOR, 2),
     ),
@@ -205,7 +209,11 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.fft.fftshift, np.fft.ifftshift), Row(1, ELEMENTS, 4, 2)),
     np.interp: Row(3, ELEMENTS, WAITED_FOR, ALL),
     np.polyfit: Row(3, COUNTED, 2 * WAITED_FOR, ALL),
-    np.polyint: Row(2, COUNTED, WAITED_FOR, 2),
+    np.polyder: Row(1, ELEMENTS, LINEAR, 2),
+    **dict.fromkeys((np.polyadd, np.polysub), Row(2, ELEMENTS, LINEAR, 2)),
+    np.polyint: Row(2, COUNTED, LINEAR, 2),
+    **dict.fromkeys((np.block, np.asarray_chkfinite), Row(1, ELEMENTS, 1, 1)),
+    np.unique_values: Row(1, ELEMENTS, WAITED_FOR, 1),
     **dict.fromkeys((np.histogram, np.histogram_bin_edges), Row(2, COUNTED, WAITED_FOR, ALL)),
     **dict.fromkeys(
         (
@@ -218,6 +226,17 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.linalg.solve, np.linalg.lstsq), Row(2, CUBED, SOLVED, ALL)),
 }  # fmt: skip
 """Functions of NumPy's that read their arguments and give new arrays, scalars or tuples of them."""
+
+
+def _sorted_values(x: Any) -> Any:
+    """`unique_values`, in order, which NumPy's are no longer since 2.3."""
+    if np.asarray(x).dtype.kind == "c":  # NumPy keeps other ones among equals than a sort does
+        return np.unique_values(x)
+    return np.unique(x, equal_nan=False)
+
+
+IN_PLACE_OF: Final[Mapping[Any, Any]] = {np.unique_values: _sorted_values}
+"""Functions of which not NumPy's own is called."""
 
 MORE_THAN_METHODS: Final = frozenset((np.clip, np.std, np.var))
 """Functions with arguments that their methods have not, or in other combinations."""
@@ -237,23 +256,35 @@ _METHODS: Final[Mapping[str, Row]] = {
 METHODS: Final[Mapping[str, Row]] = dict(sorted(_METHODS.items()))
 """The same of methods; the array is the first argument."""
 
-VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze")
+VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze", "diagonal")
 """Methods that give views where NumPy's do, and functions of the same names."""
 
 VIEWING: Final[Mapping[Any, int]] = {
-    np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.flipud: 0, np.fliplr: 0, np.rot90: 1,
-    np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
+    np.linalg.diagonal: 0, np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.rot90: 1,
+    np.flipud: 0, np.fliplr: 0, np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
     **{
         function: 0
         for space in (np, np.linalg)
         if (function := getattr(space, "matrix_transpose", None)) is not None
     },
 }  # fmt: skip
-"""Functions that give views that can be written to, and how many arguments they may have beside the
-array."""
+"""Functions that give views, and how many arguments they may have beside the array."""
+
+VIEWING_ALL: Final[Mapping[Any, int]] = {
+    np.split: 2, np.array_split: 2, np.hsplit: 1, np.vsplit: 1, np.dsplit: 1,
+    **({np.unstack: 0} if hasattr(np, "unstack") else {}),  # since NumPy 2.1
+}
+"""The same of functions that give several."""
+
+VIEWING_EACH: Final = (np.ix_,)
+"""Functions of several arrays that give a view of each."""
+
+VIEWING_PARTS: Final[Mapping[Any, Any]] = {np.real: np.ndarray.real, np.imag: np.ndarray.imag}
+"""The same of complex numbers, and NumPy's attributes."""
 
 OPERANDS_OF_VIEWS: Final = {
     "transpose": 1, "reshape": 1, "swapaxes": 2, "ravel": 1, "squeeze": 1,
+    "diagonal": 3,
 }  # fmt: skip
 """Positional arguments of these functions beside the array that the methods have too; more, as in
 ``x.reshape(2, 3)``, is something else."""
@@ -263,6 +294,7 @@ WRITERS: Final[Mapping[str, int]] = {"fill": 2, "sort": 1, "partition": 1, "put"
 
 WRITING: Final[Mapping[Any, int]] = {
     np.copyto: 2, np.put: 3, np.putmask: 3, np.place: 3, np.fill_diagonal: 2,
+    np.put_along_axis: 3,
 }  # fmt: skip
 """The same of functions, whose first argument is written to."""
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from clfuse._core import loading
 from clfuse.arrays.handle import fresh, native_dtype, node_of
-from clfuse.arrays.host_array import is_calculated_here
 from clfuse.arrays.promotion import FLOAT64, INT64, UINT64
 from clfuse.config import settings
 from clfuse.engine.evaluate import host_view, upload
@@ -53,6 +52,12 @@ _KINDS: Final = 16
 
 _SINGLE: Final = {"uniform": "uniform", "open": "inner", "positive": "positive", "normal": "normal"}
 """Names of numbers made of bits -> the methods of `SingleDraw`."""
+
+_KIND_OF: Final = {
+    name: -1 if _core is None else _core.MADE_OF_BITS[f"{name}_of_bits_float64"]
+    for name in _SINGLE
+}
+"""The same names -> what the compiled part knows them by."""
 
 _NORMAL: Final = NormalDist()
 _CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
@@ -197,8 +202,7 @@ class Philox4x32:
         """A draw of one float64: ``uniform``, ``open``, ``positive`` or ``normal`` of bits."""
         if _core is None:
             return getattr(SingleDraw(self), _SINGLE[name])().item()  # type: ignore[no-any-return]
-        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float64"]
-        return _core.number(kind, self._key, self._next())  # type: ignore[no-any-return]
+        return _core.number(_KIND_OF[name], self._key, self._next())  # type: ignore[no-any-return]
 
     def below(self, count: int) -> int:
         """A draw of one whole number below `count`."""
@@ -209,27 +213,16 @@ class Philox4x32:
     def few(self, name: str, size: Any, start: float = 0.0, scale: float = 1.0) -> Any:
         """A small draw of numbers as of `number`, scaled, from `start` on; None where something
         else has to make it."""
-        count = _count_of(size)
-        if not count or (device := _few_here(count)) is None:
+        if _core is None:
             return None
-        key, position, _ = self.take()
-        made = np.empty(size)
-        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float64"]  # type: ignore[union-attr]
-        _core.draw(kind, made, count, key, position)  # type: ignore[union-attr]
-        if scale != 1.0 or start:
-            made *= scale
-            made += start
-        return _core.result(made, device)  # type: ignore[union-attr]
+        kind = _KIND_OF[name]
+        return _core.few(self, kind, size, float(_SMALL), _BITS.weight, start, scale)
 
     def few_below(self, low: int, count: int, size: Any) -> Any:
         """The same of whole numbers from `low` on, `count` of them, as int64."""
-        wanted = _count_of(size)
-        if count > 1 << 32 or not wanted or (device := _few_here(wanted)) is None:
+        if _core is None or count > 1 << 32:
             return None
-        key, position, _ = self.take()
-        made = np.empty(size, np.int64)
-        _core.draw_below(made, wanted, key, position, count, low)  # type: ignore[union-attr]
-        return _core.result(made, device)  # type: ignore[union-attr]
+        return _core.few_below(self, size, float(_SMALL), _BITS.weight, count, low)
 
     def row(self, op: Op, position: int, count: int) -> np.ndarray:
         """What `op` makes of the bits of the draw at `position`, on the host."""
@@ -312,34 +305,12 @@ class Philox4x32:
         return f"<clfuse.random.{type(self).__name__} at 0x{id(self):X}>"
 
 
-def _count_of(size: Any) -> int:
-    """How many numbers a `size` of integers asks for; 0 for any other."""
-    if type(size) is int:
-        return max(size, 0)
-    if type(size) is not tuple:
-        return 0
-    count = 1
-    for extent in size:
-        if type(extent) is not int or extent < 1:
-            return 0
-        count *= extent
-    return count
-
-
 def _is_few(count: int) -> bool:
     """Whether the host makes so many numbers, of a draw that is not traced: few, or what would be
     left to NumPy."""
     if count <= _SMALL:
         return True
     return _core is not None and _core.is_done_at_once(float(_BITS.weight * count))
-
-
-def _few_here(count: int) -> Any:
-    """The device for which the compiled part makes so many numbers at the call, or None."""
-    if _core is None or active() is not None or not _is_few(count):
-        return None
-    device = current_device()
-    return device if is_calculated_here(device) else None
 
 
 def _restored(seed_seq: Any, key: int, position: int) -> Philox4x32:
@@ -470,8 +441,10 @@ class _DrawHere:
         self._shape = shape
 
     def _row(self, name: str, dtype: np.dtype) -> np.ndarray:
-        op = loop(f"{name}_of_bits_float{8 * dtype.itemsize}", (UINT64,), dtype)
-        return self._generator.row(op, self._at, math.prod(self._shape)).reshape(self._shape)
+        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float{8 * dtype.itemsize}"]  # type: ignore[union-attr]
+        made = np.empty(self._shape, dtype)
+        _core.draw(kind, made, made.size, self._generator._key, self._at)  # type: ignore[union-attr]
+        return made
 
     def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
         """As of `Draw`."""

@@ -173,12 +173,12 @@ DISTRIBUTIONS: Final[dict[str, Distribution]] = {
 
 def requested_size(size: Any) -> tuple[int, ...] | None:
     """A `size` argument as a shape; None stays None. Errors as NumPy's generators raise them."""
-    from clfuse.arrays.views import requested_shape
-
     if size is None:
         return None
     if type(size) is int and 0 <= size <= ADDRESSABLE_NBYTES // 8:
         return (size,)
+    from clfuse.arrays.views import requested_shape
+
     if isinstance(size, bool | np.bool_):
         raise TypeError(f"expected a sequence of integers or a single integer, got {str(size)!r}")
     shape = requested_shape(size)

@@ -267,15 +267,23 @@ class Generator:
             count = _population(a)
             if count <= 0 and wanted:
                 raise ValueError("a must be a positive integer unless no samples are taken")
-            return distributions.integers(self.bit_generator, 0, max(count, 1) - 1, shape, INT64)
+            return self._positions(max(count, 1), shape)
         array = as_handle(a) if native_dtype(a.dtype) is not None else a
         count = array.shape[axis]
         if count == 0 and wanted:
             raise ValueError("a cannot be empty unless no samples are taken")
-        index = distributions.integers(self.bit_generator, 0, max(count, 1) - 1, shape, INT64)
+        index = self._positions(max(count, 1), shape)
         if array is not a or isinstance(a, Handle):
             return array[index] if array.ndim == 1 else array.take(index, axis=axis)
         return array.take(np.asarray(index), axis=axis)
+
+    def _positions(self, count: int, shape: tuple[int, ...] | None) -> Any:
+        """Random whole numbers below `count`."""
+        if shape is not None:
+            few = self.bit_generator.few_below(0, count, shape)
+            if few is not None:
+                return few
+        return distributions.integers(self.bit_generator, 0, count - 1, shape, INT64)
 
     def _choose(self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int) -> Any:
         """`choice` with probabilities, or without replacement."""
@@ -292,7 +300,7 @@ class Generator:
     @_natively
     def permutation(self, x: Any, axis: int = 0) -> Any:
         """``arange(x)``, or the elements of `x` along an axis, in a random order."""
-        if type(x) in handles.SCALARS or not np.ndim(x):
+        if type(x) is int or type(x) in handles.SCALARS or not np.ndim(x):
             count = int(on_host(x).__index__())
             if count <= 0:
                 raise NotNative("of no elements")
@@ -421,9 +429,19 @@ class HostBits:
         """Take the next position of `bit_generator` and draw from there, for one draw."""
         key, position, _ = bit_generator.take()
         with self.lock:
-            self._start["state"]["key"] = np.array([key, position], np.uint64)
-            self._bits.state = self._start
+            self._place(key, position)
             yield self._bits
+
+    def drawn(self, bit_generator: Philox4x32, method: Any, *args: Any, **kwargs: Any) -> Any:
+        """One draw by a method of `generator`, at the next position of `bit_generator`."""
+        key, position, _ = bit_generator.take()
+        with self.lock:
+            self._place(key, position)
+            return method(*args, **kwargs)
+
+    def _place(self, key: int, position: int) -> None:
+        self._start["state"]["key"] = np.array([key, position], np.uint64)
+        self._bits.state = self._start
 
 
 HOST: Final = HostBits()

@@ -44,8 +44,7 @@ _PLACE: Final = loop("shuffled_place", (_UINT32,) * 4, _UINT32)
 
 
 def _order_of_few(bits: Philox4x32, host: Any, count: int) -> np.ndarray:
-    with host.placed(bits):
-        order: np.ndarray = host.generator.permutation(count)
+    order: np.ndarray = host.drawn(bits, host.generator.permutation, count)
     return order
 
 
@@ -114,8 +113,7 @@ def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...])
     if not 0 < size <= count:
         raise NotNative("none, or more than there are")
     if _is_few(size):
-        with host.placed(bits):
-            few = host.generator.choice(count, size, replace=False)
+        few = host.drawn(bits, host.generator.choice, count, size, replace=False)
         if shape and is_calculated_here(device := current_device()):
             return wrap_result(few.reshape(shape), device)
         return fresh(build.reshape(known_within(node_of(from_host(few)), count), shape))

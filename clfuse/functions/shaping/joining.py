@@ -224,8 +224,8 @@ def _cut(handle: Any, axis: int, bounds: list[int]) -> list[Any]:
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     """Views of parts along an axis, as equal as may be, or cut at the places given."""
     handle = as_handle(ary)
-    place = normalized_axis(axis, len(handle._shape)) if handle._shape else 0
-    extent = handle._shape[place]
+    extent = handle._shape[axis]  # NumPy's IndexError where there is none
+    place = normalized_axis(axis, len(handle._shape))
     try:
         bounds = [0, *[int(cut) for cut in indices_or_sections], extent]
     except TypeError:
@@ -246,8 +246,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     try:
         len(indices_or_sections)
     except TypeError:
-        handle = as_handle(ary)
-        if handle._shape[normalized_axis(axis, len(handle._shape))] % indices_or_sections:
+        if as_handle(ary)._shape[axis] % indices_or_sections:
             raise ValueError("array split does not result in an equal division") from None
     return array_split(ary, indices_or_sections, axis)
 

@@ -177,6 +177,9 @@ CALLS: dict[Any, tuple[str, ...]] = {
          np.linalg.pinv, np.linalg.qr, np.linalg.slogdet, np.linalg.svd, np.linalg.svdvals),
         MATRICES,
     ),
+    np.block: ("[[v, w]]", "[[A], [A]]", "a", "[a, b]", "[[v, w], [a]]", "[A[0], [1, 2]]"),
+    np.asarray_chkfinite: (*UNARY, "n", "[1, 2]"),
+    np.unique_values: ("a", "P", "n", "e"),
     np.linalg.solve: ("A, v", "A, A", "P, v", "A, a"),
     np.linalg.lstsq: ("P, P", "A, v", "A, v, None", "a, v"),
 }  # fmt: skip
@@ -238,6 +241,7 @@ def arrays_in(value: Any) -> Iterator[Any]:
 def compare(xp: ModuleType, reference: Any, row: table.Row, calls: tuple[str, ...]) -> None:
     """The front, with nothing behind it, with NumPy; each call has to be taken for one of the
     dtypes."""
+    reference = table.IN_PLACE_OF.get(reference, reference)
     front = _reader(loading.load(), lambda *args, **kwargs: DEFER, reference, row)
     answered = set()
     for dtype in ("ordinary", *DTYPES):
