@@ -171,6 +171,8 @@ class Interrupt:
         self.where = ""
 
     def __enter__(self) -> Interrupt:
+        # Python 3.12 tells nobody of opcodes unless some frame has asked for them before.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._called)
         return self
 
