@@ -114,7 +114,8 @@ CHECKS_CHOSEN: Final = _is_refused(lambda: np.where(np.True_, np.uint8(0), 300))
 """Whether `where` refuses a Python integer that the dtype does not hold (2.5); it wraps before."""
 
 AT_READ_ONLY: Final = _error_of_at_read_only()
-"""What `ufunc.at` says of a read-only array (2.5). Before it writes to it."""
+"""What `ufunc.at` says of a read-only array (2.5). Before, it writes to it if index arrays alone
+say where."""
 
 CHECKS_PARTS: Final = _is_refused(_sets("real", 300))
 """Whether ``x.real = 300`` does so (2.5). Before it made an array of the number first."""

@@ -382,8 +382,11 @@ def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> N
     if errstate.mode[0] is errstate.STRICT:
         raise NotNative(errstate.CHECKED)
     target = _array_of_elements(a)
-    if AT_READ_ONLY and not is_writeable(target):
-        raise NotNative("an error that depends on the values")
+    if not is_writeable(target) and (
+        # NumPy before 2.5 writes to it where index arrays name all that is written.
+        AT_READ_ONLY or len(target._shape) != 1 or isinstance(indices, slice) or indices is ...
+    ):
+        raise NotNative("an error that depends on the indices")
     given = [
         as_handle(operand if isinstance(operand, Handle) else np.asarray(operand))
         for operand in operands

@@ -57,7 +57,6 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node, Op, loud
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber, concrete
-from clfuse.numpy_releases import AT_READ_ONLY
 from clfuse.ops.table import UFUNCS as ROWS
 from clfuse.user_frames import user_stacklevel
 
@@ -433,8 +432,8 @@ class ufunc:
         with host_call.announced(f"{self.__name__}.at", reason):
             if isinstance(a, Handle):
                 target = arguments.writable(a, even_read_only=True)
-                if AT_READ_ONLY and not is_writeable(a):
-                    target.flags.writeable = False  # NumPy says why not
+                if not is_writeable(a):
+                    target.flags.writeable = False  # NumPy says why not, or writes to it
             self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
         arguments.write_back()
         return None

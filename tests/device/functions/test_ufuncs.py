@@ -539,6 +539,29 @@ def test_read_only_arrays_are_written_as_numpy_does(
     assert outcome(xp) == outcome(np)
 
 
+@pytest.mark.parametrize("made", [
+    lambda m: m.arange(5.0), lambda m: m.arange(10)[::2], lambda m: m.arange(10.0).reshape(5, 2),
+    lambda m: m.broadcast_to(m.arange(3), (5, 3)), lambda m: m.broadcast_to(m.arange(1.0), (5,)),
+], ids=["vector", "strided", "matrix", "rows", "stretched"])  # fmt: skip
+@pytest.mark.parametrize("index", [
+    [0, 1], range(2), np.array([True, True, False, False, False]), slice(0, 2), 1, ..., [[0, 1]],
+    (np.array([0, 1]),), (np.array([0]), np.array([0])), np.array([], int),
+], ids=str)  # fmt: skip
+def test_indices_say_whether_a_read_only_array_is_written(
+    xp: ModuleType, made: Any, index: Any
+) -> None:
+    def outcome(m: Any) -> Any:
+        x = made(m)
+        x.flags.writeable = False
+        try:
+            m.negative.at(x, index)
+        except (IndexError, ValueError) as error:
+            return type(error), np.asarray(x).tolist()
+        return np.asarray(x).tolist()
+
+    assert outcome(xp) == outcome(np)
+
+
 def test_read_only_arrays_have_the_sums_that_were_added(xp: ModuleType) -> None:
     x = _frozen(xp, "f4")
     if AT_READ_ONLY:
