@@ -91,8 +91,19 @@ def expressions() -> list[str]:
     return [*calls(), *[f"g.{each}" for each in drawn], *others]
 
 
+def _is_known(call: str, space: dict[str, Any]) -> bool:
+    """Whether the installed NumPy has what a call names."""
+    try:
+        eval(call, space)
+    except AttributeError:
+        return False
+    return True
+
+
 def found() -> dict[str, list[str]]:
     """Call -> the operations of it that NumPy does on the host, on the device of this process."""
+    import numpy
+
     import clfuse
     from clfuse import events
     from clfuse.tools.bench.functions import arguments
@@ -109,7 +120,7 @@ def found() -> dict[str, list[str]]:
         def __getattr__(self, name: str) -> Any:
             return lambda *args: None
 
-    given = arguments(clfuse, SIZE)
+    given, theirs = arguments(clfuse, SIZE), arguments(numpy, SIZE)
     names: Any = Names()
     table: dict[str, list[str]] = {}
     events.listeners.append(names)
@@ -120,6 +131,8 @@ def found() -> dict[str, list[str]]:
             try:
                 eval(call, {"np": clfuse, **given})
             except AttributeError:
+                if _is_known(call, {"np": numpy, **theirs}):
+                    raise
                 continue  # newer than this NumPy
             table[each] = list(dict.fromkeys(names.names))
     finally:

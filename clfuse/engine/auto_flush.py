@@ -74,8 +74,8 @@ class _Loop:
         self.turn = ir.turn[0]
         self.end = 0
         self.is_rest = False
-        self.is_resumed = bool(self.round) and self.done != choice.done_at_call()
-        self.done = choice.done_at_call()
+        before, self.done = self.done, choice.done_at_call()
+        self.is_resumed = bool(self.round) and before != self.done
         self.look_at = limit
         if self.period:
             self.look_at = -(-limit // self.period) * self.period

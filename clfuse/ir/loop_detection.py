@@ -46,8 +46,8 @@ def rotation(operations: Sequence[Any], round_: Sequence[Any]) -> int:
     (2, 0, 0)
     """
     count = len(round_)
-    twice = [*round_, *round_]
+    wanted, twice = list(operations), [*round_, *round_]
     for start in range(count):
-        if twice[start : start + count] == list(operations):
+        if twice[start : start + count] == wanted:
             return start
     return 0

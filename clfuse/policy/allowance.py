@@ -105,10 +105,10 @@ def give(snapshot: Snapshot, nanoseconds: float) -> None:
     state = _state[0]
     if _core is None or state.begun is not None:
         return
-    if state.is_first:
-        take_back()
-        return
+    is_first = state.is_first
     take_back()
+    if is_first:
+        return
     most = SLACK * _work(snapshot)
     left, largest = _core.allowed()
     if left:

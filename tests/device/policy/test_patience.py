@@ -219,7 +219,7 @@ def test_another_process_knows_what_earned_its_kernels(xp: ModuleType, tmp_path:
         "x = np.arange(60_007.0) + 0\n"
         "np.evaluate(x)\n"
         "for number in range(3000):\n"
-        "    np.sqrt(x * 3.5 + x[::-1]).get()\n"
+        "    (np.sqrt(x) * 3.5 + x[::-1]).get()\n"  # the root is too much for `allowance.begin`
         "    if np.stats()['kernels_launched']:\n"
         "        break\n"
         "print(number)\n"
@@ -236,7 +236,7 @@ def test_another_process_knows_what_earned_its_kernels(xp: ModuleType, tmp_path:
         for _ in range(2)
     ]
     assert first > 20
-    assert second <= 1  # the first one may be done at the call in part: `allowance.begin`
+    assert second == 0
 
 
 def test_runs_too_short_to_earn_kernels_earn_them_together(
