@@ -608,6 +608,14 @@ cdef object orderly(object handle):
     return made
 
 
+cdef inline bint is_number_here(object handle):
+    """Whether it is one number that lies on the host: `arrays.host_array.operand_of` takes it."""
+    for extent in <tuple>get(handle, h_shape):
+        if extent != 1:
+            return False
+    return is_on_host(handle)
+
+
 cdef inline object constant_for(object op, object value, Py_ssize_t place):
     """The node of a Python number that was met before, or None: `arrays.promotion.constant_of`."""
     if value != value or (not value and type(value) is float and signbit(PyFloat_AS_DOUBLE(value))):
@@ -643,6 +651,8 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
             if op is None:
                 return plain(self, other)
             if shape is not get(other, h_shape) and shape != get(other, h_shape):
+                if is_number_here(self) or is_number_here(other):
+                    return plain(self, other)
                 shape = common_shape(<tuple>shape, <tuple>get(other, h_shape))
             if not shape:  # none, or that of a scalar
                 return plain(self, other)

@@ -308,6 +308,22 @@ cdef bint is_numpys_own(object value) except -1:
     return type(value) is NUMPY and tracers is not None and not tracers[0]
 
 
+cdef bint is_given_here(tuple args, int operands) except -1:
+    """Whether one of the operands is an array of NumPy's own, a number or a list of numbers, from
+    which NumPy makes an array at the call; not while `jit` traces."""
+    cdef Py_ssize_t place
+    if tracers is None or tracers[0]:
+        return False
+    for place in range(min(operands, PyTuple_GET_SIZE(args))):
+        item = <object>PyTuple_GET_ITEM(args, place)
+        kind = type(item)
+        if kind is NUMPY or kind is float or kind is int or kind in scalars:
+            return True
+        if (kind is list or kind is tuple) and (not len(item) or numbers_of(item) is not DEFER):
+            return True
+    return False
+
+
 cdef object composed(object apply, tuple args, object kwargs, bint is_loop):
     """``apply(*args, **kwargs)``, which may be composed of others: `DEFER` where NumPy would warn
     under the name of one of those, unless it `is_loop`."""
@@ -367,9 +383,7 @@ cdef object read(
             if item is DEFER:
                 return DEFER
             named[key] = item
-    if work.device == NULL and (
-        is_numpys_own(args[0]) or numbers_of(args[0]) is not DEFER
-    ):
+    if work.device == NULL and is_given_here(args, operands):
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
     all_given = tuple(found)
@@ -414,6 +428,53 @@ def itself(plain):
         if not kwargs and PyTuple_GET_SIZE(args) == 1 and type(args[0]) is ARRAY:
             return args[0]
         return plain(*args, **kwargs)
+
+    return call
+
+
+def of_listed(plain):
+    """`plain` of an array of ours on the host, where its first argument is a number or a list of
+    numbers."""
+
+    def call(*args, **kwargs):
+        if PyTuple_GET_SIZE(args) and type(args[0]) is not ARRAY:
+            array = array_of_numbers(args[0])
+            if array is not DEFER:
+                return plain(array, *args[1:], **kwargs)
+        return plain(*args, **kwargs)
+
+    return call
+
+
+cdef object array_of_numbers(object value):
+    """A number of Python's, or a list of numbers, as an array of ours on the host, or `DEFER`. What
+    NumPy does with scalars of its own often gives scalars."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        found = listed(value)
+    elif kind is float or kind is int:
+        if tracers is None or tracers[0]:
+            return DEFER
+        found = np_array(value)
+    else:
+        return DEFER
+    if found is DEFER or native_dtype(<PyObject *>found) == NULL:
+        return DEFER
+    device = current_device()
+    if device is None or array_size(<PyObject *>found) * <double>found.itemsize > kept_nbytes:
+        return DEFER
+    if not is_affordable(array_size(<PyObject *>found)):
+        return DEFER
+    return made(found, None, device)
+
+
+def of_one(plain, before):
+    """`before` in place of `plain` where there is one argument, and no name."""
+
+    def call(*args, **kwargs):
+        if kwargs or PyTuple_GET_SIZE(args) != 1:
+            return plain(*args, **kwargs)
+        return before(args[0])
 
     return call
 

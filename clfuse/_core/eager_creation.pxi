@@ -81,7 +81,7 @@ cdef double product_of(object shape):
 cdef double number_of(object value, bint *is_number):
     """A real number as one of C's."""
     kind = type(value)
-    if kind is float:
+    if kind is float or <PyObject *>kind == FLOAT64_SCALAR:
         return PyFloat_AS_DOUBLE(value)
     if kind is int or kind in integers:
         return extent_or_less(value, is_number)
@@ -97,7 +97,7 @@ cdef double extent_or_less(object value, bint *is_number):
     return number
 
 
-cdef double length_of_range(tuple args):
+cdef double length_of_range(tuple args, object named_step):
     cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
     cdef bint is_number = True
     cdef double start = 0, step = 1, stop, length
@@ -108,6 +108,8 @@ cdef double length_of_range(tuple args):
         stop = number_of(args[1], &is_number)
         if given > 2:
             step = number_of(args[2], &is_number)
+        elif named_step is not None:
+            step = number_of(named_step, &is_number)
     if not is_number or step == 0:
         return -1
     length = ceil((stop - start) / step)
@@ -122,14 +124,14 @@ cdef double size_by(int rule, tuple args, dict named):
     cdef double rows
     if rule == BY_SHAPE:
         return product_of(args[0] if given else named.get("shape"))
+    if rule == BY_COUNT:
+        if given + ("start" in named) + ("stop" in named) < 2:
+            return -1
+        return extent_of(args[2] if given > 2 else named.get("num", usual_count))
     if not given:
         return -1
     if rule == BY_RANGE:
-        return length_of_range(args)
-    if rule == BY_COUNT:
-        if given < 2:
-            return -1
-        return extent_of(args[2] if given > 2 else named.get("num", usual_count))
+        return -1 if "step" in named and given < 2 else length_of_range(args, named.get("step"))
     if rule == BY_INDICES:
         if type(args[0]) is not tuple:
             return -1
@@ -278,15 +280,13 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
             size = own.size
             if rule == BY_VALUES and size > few_additions:
                 return DEFER
-        elif rule == BY_LIKENESS and type(own) is not NUMPY:
-            return DEFER
         else:
             own = counted(own, most_additions, &size, 0)
             if own is DEFER:
                 return DEFER
         if own is not args[0]:
             args = (own, *args[1:])
-    if size < 0 or size == 1 or not is_affordable(size):
+    if size < 0 or not is_affordable(size):
         return DEFER
     device = current_device()
     if device is None:
@@ -294,7 +294,7 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
     value = make(*args, **named) if named else PyObject_CallObject(make, args)
     if type(value) is tuple:
         return made_each(<tuple>value, device)
-    if type(value) is not NUMPY or array_size(<PyObject *>value) == 1:
+    if type(value) is not NUMPY:
         return DEFER
     if native_dtype(<PyObject *>value) == NULL:
         return DEFER

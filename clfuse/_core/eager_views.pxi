@@ -109,6 +109,17 @@ def viewer(plain, apply, Py_ssize_t most):
     return method
 
 
+def viewer_of_first(plain, apply, Py_ssize_t most):
+    """The same of a function, whose array may be given by name."""
+
+    def call(*args, **kwargs):
+        if kwargs or not PyTuple_GET_SIZE(args):
+            return plain(*args, **kwargs)
+        return view_made(plain, apply, most, args[0], args[1:], None)
+
+    return call
+
+
 cdef object view_made(
     object plain, object apply, Py_ssize_t most, object self, tuple args, dict kwargs
 ):

@@ -17,12 +17,16 @@ cdef extern from *:
     #if defined(__SSE2__) || defined(_M_X64)
     #include <xmmintrin.h>
     #define CLFUSE_FLAGS (0x01 | 0x04 | 0x08)  /* invalid, divide by zero, overflow */
-    static int clfuse_errors(void) { return _mm_getcsr() & CLFUSE_FLAGS; }
+    #define CLFUSE_UNDERFLOW 0x10
+    static int clfuse_minded = CLFUSE_FLAGS;
+    static int clfuse_errors(void) { return _mm_getcsr() & clfuse_minded; }
     static void clfuse_forget_errors(void) { _mm_setcsr(_mm_getcsr() & ~0x3fu); }
     #else
     #include <fenv.h>
     #define CLFUSE_FLAGS (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW)
-    static int clfuse_errors(void) { return fetestexcept(CLFUSE_FLAGS); }
+    #define CLFUSE_UNDERFLOW FE_UNDERFLOW
+    static int clfuse_minded = CLFUSE_FLAGS;
+    static int clfuse_errors(void) { return fetestexcept(clfuse_minded); }
     static void clfuse_forget_errors(void) { feclearexcept(FE_ALL_EXCEPT); }
     #endif
 
@@ -272,6 +276,7 @@ cdef extern from *:
     int clfuse_run(clfuse_loop, const clfuse_work *, int, int, npy_intp, char *)
     void clfuse_spread(PyArrayObject *, const char *, npy_intp)
     int clfuse_errors()
+    int clfuse_minded, CLFUSE_FLAGS, CLFUSE_UNDERFLOW
     void clfuse_forget_errors()
 
 cdef extern from "numpy/arrayobject.h":
@@ -411,6 +416,12 @@ cdef inline void number_back(object array) noexcept:
     if numbers[type_of] == NULL and Py_REFCNT(<PyObject *>array) == 1:
         Py_INCREF(array)
         numbers[type_of] = <PyObject *>array
+
+
+def mind_underflow(bint is_minded):
+    """Leave it to NumPy, or not, where an operation of a loop underflows."""
+    global clfuse_minded
+    clfuse_minded = CLFUSE_FLAGS | CLFUSE_UNDERFLOW if is_minded else CLFUSE_FLAGS
 
 
 # -- loops -----------------------------------------------------------------------------------------

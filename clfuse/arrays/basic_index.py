@@ -87,7 +87,8 @@ def locate(
                     return None
                 item = as_index(item)
             if axis >= rank:
-                raise _too_many(rank, index)
+                is_huge = not shape and len(index) == 1 and abs(item) >> 63
+                raise IndexError(_INVALID) if is_huge else _too_many(rank, index)
             extent = shape[axis]
             if not -extent <= item < extent:
                 raise _out_of_bounds(item, axis, shape, index)

@@ -65,6 +65,12 @@ _lock: Final = threading.Lock()
 changed: Final[list[Callable[[], None]]] = []
 """Functions that are called after `mode` has changed."""
 
+_minding: Final[set[int]] = set()
+"""Threads in which underflow is not ignored, as it usually is."""
+
+underflow_minded: Final[list[Callable[[bool], None]]] = []
+"""Functions that are told when the first of them begins, or the last one ends."""
+
 
 def apply_errstate(node: Node, called: str) -> Node:
     """`node`, which has just been made, as what the user has called by that name, if by any: it
@@ -82,9 +88,18 @@ def _asked() -> str:
     return QUIET if any(modes[kind] == "ignore" for kind in _KINDS) else LOUD
 
 
-def _put(own: str) -> None:
+def _asks_for_underflow() -> bool:
+    return np.geterr()["under"] != "ignore"
+
+
+def _put(own: str, *, minds_underflow: bool) -> None:
     """Let this thread have a mode."""
     with _lock:
+        before = bool(_minding)
+        (_minding.add if minds_underflow else _minding.discard)(threading.get_ident())
+        if before != bool(_minding):
+            for told in underflow_minded:
+                told(not before)
         if own == LOUD:
             _of_threads.pop(threading.get_ident(), None)
         else:
@@ -118,12 +133,13 @@ class errstate(np.errstate):
     def __enter__(self) -> None:
         super().__enter__()
         self._before = _of_threads.get(threading.get_ident(), LOUD)
-        _put(_asked())
+        self._minded = threading.get_ident() in _minding
+        _put(_asked(), minds_underflow=_asks_for_underflow())
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         # Not what NumPy's state asks for now: a block of `numpy.errstate` around this is not seen.
-        _put(self._before)
+        _put(self._before, minds_underflow=self._minded)
 
     def __call__(self, function: _Function) -> _Function:
         options = self._options
@@ -139,7 +155,7 @@ class errstate(np.errstate):
 def seterr(*args: Any, **kwargs: Any) -> Any:
     """`numpy.seterr`: what happens on floating-point errors from here on; what happened before."""
     before = np.seterr(*args, **kwargs)
-    _put(_asked())
+    _put(_asked(), minds_underflow=_asks_for_underflow())
     return before
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from clfuse.config import settings
 from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.interpreter.prepared import VIEWED
-from clfuse.ir import trace
+from clfuse.ir import build, trace
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node, Op, Storage, structural
 from clfuse.policy.choice import known_works
@@ -41,7 +41,7 @@ from clfuse.target.costs import COSTS
 
 from . import handle as handles
 from .basic_index import locate
-from .handle import DTYPES, Handle, View
+from .handle import DTYPES, Handle, View, node_of
 from .memory_order import stride_order, turned_back
 from .view_steps import Step
 
@@ -172,6 +172,22 @@ def known_elements(handle: Handle) -> Array | None:
     if node.buffer is None and node.op.kind is Kind.CONSTANT:
         return np.broadcast_to(node.param, handle._shape)
     return host_elements(handle)
+
+
+def operand_of(handle: Handle) -> Node:
+    """`arrays.handle.node_of`, and of one number that lies on the host a constant of the program,
+    which kernels take without memory."""
+    if not is_number(handle):
+        return node_of(handle)
+    node = handle._storage.node
+    value = node.buffer.array.reshape(-1)[0]
+    return build.full(value, node.shape) if value.dtype is node.dtype else node
+
+
+def is_number(handle: Handle) -> bool:
+    """Whether it is one number that lies on the host."""
+    buffer = handle._storage.node.buffer
+    return type(buffer) is HostBuffer and buffer.array.size == 1 and handle._view is None
 
 
 def view_elements(array: Array, handle: Handle) -> Array:

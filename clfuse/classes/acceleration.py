@@ -47,6 +47,7 @@ def accelerate(array: type) -> None:
     nodes.pending = core.pending
     core.settle()
     changed.append(core.settle)
+    errstate.underflow_minded.append(core.mind_underflow)
     connect(core, array, ufunc)
     core.connect_remembered(
         {

@@ -21,6 +21,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_view
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import modify, native_dtype, node_of, recorded_array
+from clfuse.arrays.host_array import is_number
 from clfuse.arrays.promotion import constant_of
 from clfuse.dispatch.host_call import HostArguments, announced, count_fallback
 from clfuse.dispatch.registry import UFUNCS
@@ -134,6 +135,8 @@ def binary(
             if op is None:
                 return call(self, other)
             if shape is not other._shape and shape != other._shape:
+                if is_number(self) or is_number(other):
+                    return call(self, other)
                 shape = broadcast_shapes(shape, other._shape)
             if not shape:
                 return call(self, other)

@@ -67,7 +67,9 @@ def _calculates(item: Item, traits: DeviceTraits) -> bool:
         return False
     if any(dtype.kind == "c" for dtype in dtypes) and name not in _COMPLEX:
         return False
-    replaced = any((name, dtype.name) in traits.expressions for dtype in dtypes)
+    replaced = any(
+        own == name and any(dtype.name == of for dtype in dtypes) for own, of in traits.expressions
+    )
     return not replaced and all(dtype.char != "e" for dtype in dtypes)
 
 

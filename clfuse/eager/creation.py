@@ -7,8 +7,8 @@ argument of their kernel, of a few hundred bytes.
 
 Creation is eager where the arguments are numbers, dtypes and the like (and lists of numbers, or
 arrays that lie on the host), and where the number of elements is known without computing anything.
-One element stays a constant of the program, which kernels take without memory. While `jit` traces,
-nothing is made here: the trace would replay an upload in the place of the creation.
+One number is a constant again for what is recorded with it. While `jit` traces, nothing is made
+here: the trace would replay an upload in the place of the creation.
 
 The functions are in a table here, the rules in ``_core/eager_creation.pxi``.
 """
@@ -70,7 +70,8 @@ SOURCES: Final[Mapping[Any, tuple[Callable[..., Any], str]]] = {
 arguments ask for."""
 
 _NAMES: Final = frozenset(
-    "M N base copy d dtype endpoint fill_value k m n ndmin num order shape subok".split()
+    "M N base copy d dtype endpoint fill_value k m n ndmin num order shape start step stop"
+    " subok".split()
 )
 """Arguments that may be given by name, where they are plain; others are for those who record."""
 

@@ -41,6 +41,9 @@ _VIEWING: Final = {
     getattr(np, name): getattr(np.ndarray, name) for name in table.OPERANDS_OF_VIEWS
 }
 
+_OF_NUMBERS: Final = frozenset((*_VIEWING, *table.VIEWING, np.flip))
+"""Functions to which a number, or a list of numbers, is an array that is made at the call."""
+
 
 def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     """`plain`, which answers for NumPy's function `reference`, with NumPy itself before it where
@@ -50,6 +53,8 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         return plain
     call = plain
     row = ROWS.get(reference)
+    if isinstance(reference, np.ufunc):  # none of NumPy's: those are ours
+        row = table.FOREIGN._replace(operands=reference.nin, most=reference.nin)
     if row is not None:
         if reference in table.MORE_THAN_METHODS:
             row = row._replace(method=None)
@@ -69,16 +74,19 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     elif reference in table.WRITING:
         call = core.writer(plain, reference, table.WRITING[reference], True)
     elif reference in table.VIEWING:
-        call = core.viewer(plain, reference, table.VIEWING[reference])
+        call = core.viewer_of_first(plain, reference, table.VIEWING[reference])
     elif reference in table.VIEWING_ALL:
         call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
     elif reference in table.VIEWING_EACH:
         call = core.viewer_of_each(plain, reference)
     elif reference in table.VIEWING_PARTS:
-        call = core.viewer_of_parts(plain, table.VIEWING_PARTS[reference].__get__)
+        by_place = core.viewer_of_parts(plain, table.VIEWING_PARTS[reference].__get__)
+        call = core.of_one(plain, by_place)
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
-        call = core.viewer(plain, _VIEWING[reference], operands)
+        call = core.viewer_of_first(plain, _VIEWING[reference], operands)
+    if reference in _OF_NUMBERS:
+        call = core.of_listed(call)
     if reference in creation.SOURCES:
         call = core.source(call, *creation.SOURCES[reference])
     if reference in (np.asarray, np.asanyarray):

@@ -228,6 +228,11 @@ ROWS: Final[Mapping[Any, Row]] = {
 """Functions of NumPy's that read their arguments and give new arrays, scalars or tuples of them."""
 
 
+FOREIGN: Final = Row(1, STRETCHED, 8, 1)
+"""Ufuncs of others, such as SciPy's, of numbers that live on devices; how many operands each has
+it says."""
+
+
 def _sorted_values(x: Any) -> Any:
     """`unique_values`, in order, which NumPy's are no longer since 2.3."""
     if np.asarray(x).dtype.kind == "c":  # NumPy keeps other ones among equals than a sort does

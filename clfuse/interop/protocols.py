@@ -7,6 +7,7 @@ import math
 import sys
 import threading
 import types
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from clfuse.arrays.memory_order import stride_order
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE
+from clfuse.eager import before
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.shaping.creation import array
@@ -69,11 +71,29 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
             return NotImplemented
     ours = BY_NUMPY.get(function) or of_scipy(function)
     if ours is None:
+        if method == "__call__" and not kwargs and isinstance(function, np.ufunc):
+            return _foreign(function)(*inputs)
         name = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
-        return host_call(
-            getattr(function, method), inputs, kwargs, "it is no ufunc of NumPy's", name
-        )
+        return host_call(getattr(function, method), inputs, kwargs, NOT_NUMPYS, name)
     return getattr(ours, method)(*inputs, **kwargs)
+
+
+NOT_NUMPYS: Final = "it is no ufunc of NumPy's"
+"""Why the host calls it."""
+
+_NUMBERS: Final = frozenset("?bBhHiIlLqQefdFD->")
+"""What the loops of a ufunc are of that knows nothing but numbers that live on devices."""
+
+
+@functools.lru_cache(maxsize=256)
+def _foreign(function: np.ufunc) -> Callable[..., Any]:
+    """A ufunc of others, as SciPy's are: at the call where the arrays are small."""
+
+    def call(*inputs: Any) -> Any:
+        return host_call(function, inputs, {}, NOT_NUMPYS, function.__name__)
+
+    is_of_numbers = _NUMBERS.issuperset("".join(function.types).replace("g", "d").replace("G", "D"))
+    return before(function, call) if is_of_numbers and function.signature is None else call
 
 
 def array_function(self: Handle, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

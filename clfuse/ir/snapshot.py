@@ -9,14 +9,19 @@ hashing them: tuples of the same objects compare by identity, which is several t
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import sub
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from .launch_nodes import add_siblings
 from .nodes import Kind, Node, loop, structural
+
+_Fact = TypeVar("_Fact")
+
+MOST_FACTS: Final = 64
+"""Facts that are kept of a structure; some are of where its arguments lie, which changes."""
 
 LIVE = 1
 """Flag: an object outside the evaluated graph still refers to the node (or its bytes)."""
@@ -43,10 +48,12 @@ class Snapshot:
         None.
     prepared : dict
         Of a structure that is known: how NumPy goes through it (`interpreter.interpret`).
+    facts : dict
+        Of a structure that is known: what else was found out about it (`fact`).
     """
 
     __slots__ = (
-        "buffers", "flags", "items", "nodes", "prepared", "ready", "roots", "structure",
+        "buffers", "facts", "flags", "items", "nodes", "prepared", "ready", "roots", "structure",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +72,19 @@ class Snapshot:
         self.structure: Snapshot | None = None
         self.ready: Any = None
         self.prepared: dict[bool, Any] = {}
+        self.facts: dict[Any, Any] = {}
+
+    def fact(self, name: Any, find: Callable[[], _Fact]) -> _Fact:
+        """What ``find()`` gives, which follows from the structure and from what `name` says of it
+        besides; found once for a structure that is known."""
+        if self.structure is None:
+            return find()
+        facts = self.structure.facts
+        if name not in facts:
+            if len(facts) >= MOST_FACTS:
+                facts.clear()
+            facts[name] = find()
+        return facts[name]  # type: ignore[no-any-return]
 
     def same_structure(self, other: Snapshot) -> bool:
         """Whether a plan made for `other` is a plan for this."""

@@ -54,7 +54,9 @@ def is_of_kernels(snapshot: Snapshot) -> bool:
     """Whether calls of kernels in Python are in it. NumPy has array code on the host at the call;
     kernels are recorded, and going through their operations one by one takes ten times as long as a
     launch, however small the arrays."""
-    return any(hasattr(node, "kernel") for node in snapshot.nodes)
+    return snapshot.fact(
+        "calls kernels", lambda: any(hasattr(node, "kernel") for node in snapshot.nodes)
+    )
 
 
 def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
@@ -67,6 +69,15 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     `most`, or not for NumPy."""
     if not settings.host_us or not settings.fusion or not device.fp64:
         return None
+    if snapshot.structure is None:
+        return _cost_ns(snapshot, device, most)
+    places = tuple([type(buffer) is HostBuffer for buffer in snapshot.buffers])
+    about = "cost", places, id(device.costs), settings.host_us
+    cost = snapshot.fact(about, lambda: _cost_ns(snapshot, device, ENDLESS_NS))
+    return cost if cost is not None and cost <= most else None
+
+
+def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     costs = device.costs
     addition_ns = costs.addition_ns
     budget = most
@@ -124,6 +135,12 @@ def launch_ns(snapshot: Snapshot, device: Device) -> float:
     if not device.shares_memory:
         return 0.0
     costs = device.costs
+    launches = snapshot.fact("launches", lambda: _launches(snapshot))
+    kernels = costs.wake_ns + launches * costs.launch_ns
+    return kernels / (1 - costs.kernel_share)
+
+
+def _launches(snapshot: Snapshot) -> int:
     folds: list[int] = []
     launches = 1
     for item in snapshot.items:
@@ -135,8 +152,7 @@ def launch_ns(snapshot: Snapshot, device: Device) -> float:
         elif op is not None and op.kind is Kind.MAP:
             launches = max(launches, below + 1)
         folds.append(below)
-    kernels = costs.wake_ns + launches * costs.launch_ns
-    return kernels / (1 - costs.kernel_share)
+    return launches
 
 
 def _is_copied(old: Node, flags: int) -> bool:

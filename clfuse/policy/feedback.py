@@ -19,6 +19,7 @@ that are recorded as others: a product of two vectors is recorded as a sum.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.counters import counters
@@ -58,7 +59,14 @@ _of_large: Final[set[float]] = set()
 """Work that was met in evaluations that were not small."""
 
 of_kernels: Final[set[float]] = set()
-"""Work of plans that came back and whose kernels are worth it; the compiled part reads it, too."""
+"""Work of plans that came back and whose kernels are worth it, and of all other operations on
+arrays of their sizes; the compiled part reads it, too."""
+
+WEIGHTS: Final = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 16.0, 20.0)
+"""Additions an element of operations, also of those that are no ufuncs, such as ``roll``."""
+
+SMALL_SIZE: Final = 600
+"""Elements of arrays of which nothing is recorded on their account."""
 
 WITHOUT_KERNELS: Final = 16
 """Evaluations by NumPy with the work of kernels, and no kernels in between, after which that work
@@ -95,7 +103,7 @@ def wait(snapshot: Snapshot) -> None:
         _pass_without_kernels(works(snapshot))
 
 
-def _pass_without_kernels(found: set[float]) -> None:
+def _pass_without_kernels(found: Set[float]) -> None:
     """Note that NumPy computes what may have the work of kernels."""
     if of_kernels.isdisjoint(found):
         return
@@ -104,7 +112,8 @@ def _pass_without_kernels(found: set[float]) -> None:
         _without[:] = 0, launched
     _without[0] += 1
     if _without[0] >= WITHOUT_KERNELS:
-        of_kernels.difference_update(found)
+        sizes = {work for work in found if work in of_kernels}
+        of_kernels.difference_update(*(_of_size(size) for size in sizes), found)
 
 
 def large(snapshot: Snapshot, device: Device) -> None:
@@ -154,7 +163,7 @@ def left_to_numpy(snapshot: Snapshot) -> bool:
     eager, unless other kernels with them are worth it. Whether they were eager before."""
     found = works(snapshot)
     _pass_without_kernels(found)
-    found -= of_kernels
+    found = found - of_kernels
     is_known = found <= known
     for work in found:
         _of_large.discard(work)
@@ -168,10 +177,23 @@ def is_eager(snapshot: Snapshot) -> bool:
 
 
 def keeps_kernels(snapshot: Snapshot) -> None:
-    """Note that a plan came back, and that its kernels are worth it."""
-    for work in works(snapshot):
+    """Note that a plan came back, and that its kernels are worth it.
+
+    All other operations on arrays of these sizes are recorded from here on, too: a round of which
+    NumPy did some at the call, by an allowance, would be another structure each time.
+    """
+    found = set(works(snapshot))
+    for size in {float(size_of(item[1])) for item in snapshot.items if len(item) > 1}:
+        if size > SMALL_SIZE:
+            found |= _of_size(size)
+    for work in found:
         _limited(of_kernels).add(work)
         known.discard(work)
+
+
+def _of_size(size: float) -> set[float]:
+    """The work of operations on arrays of so many elements."""
+    return {size * weight for weight in WEIGHTS}
 
 
 def forget() -> None:
@@ -182,8 +204,12 @@ def forget() -> None:
         each.clear()
 
 
-def works(snapshot: Snapshot) -> set[float]:
+def works(snapshot: Snapshot) -> frozenset[float]:
     """The work of the operations of a snapshot."""
+    return snapshot.fact("works", lambda: _works(snapshot))
+
+
+def _works(snapshot: Snapshot) -> frozenset[float]:
     found: set[float] = set()
     items = snapshot.items
     for item in items:
@@ -194,7 +220,7 @@ def works(snapshot: Snapshot) -> set[float]:
             found.add(float(op.weight * size_of(item[1])))
         elif op.kind in _WORKING:
             found.add(float(size_of(items[item[3]][1])))
-    return found
+    return frozenset(found)
 
 
 def _limited(works: Any) -> Any:

@@ -29,6 +29,10 @@ Kernels that an earlier run has built are on disk, and load in some milliseconds
 Such a structure has its kernels at once; where its plan was pushed out, at its second evaluation,
 if that comes soon. So has a structure on which NumPy worked half as long as building takes in that
 run.
+
+All that is not large has to pay for itself as a whole (`_pays`), and so has what is many
+operations (`MANY`): a program whose rounds are each time others would plan and build more than it
+computes.
 """
 
 from __future__ import annotations
@@ -100,6 +104,22 @@ WORTH: Final = 1.5
 next run has kernels for it at once."""
 
 
+PLANNED_WITH: Final = 2
+"""Times what planning takes at least: finding tiles and variants, and loading programs, take as
+long again where many operations have many results."""
+
+CREDIT_NS: Final = 5e8
+"""What planning and building may take before a program has computed anything."""
+
+MANY: Final = 512
+"""Operations of a structure from which on one evaluation, however large, does not have its kernels
+at once if they take longer than NumPy does: a picture of which each ray is another branch."""
+
+PAID_SHARE: Final = 0.25
+"""Of what NumPy has computed, and of what kernels have saved, the part that planning and building
+may take."""
+
+
 class _Waiting:
     """What NumPy has done for a structure.
 
@@ -118,11 +138,16 @@ class _Waiting:
         Which evaluation, of those that were not small, was its last.
     used_ns : float
         `allowance.used_ns` then.
+    is_paid : bool
+        Its plan is in `_paid_ns`.
     """
 
-    __slots__ = ("evaluations", "name", "patience_ns", "share", "spent_ns", "turn", "used_ns")
+    __slots__ = (
+        "evaluations", "is_paid", "name", "patience_ns", "share", "spent_ns", "turn", "used_ns",
+    )  # fmt: skip
 
     def __init__(self) -> None:
+        self.is_paid = False
         self.patience_ns = self.spent_ns = self.used_ns = 0.0
         self.share = 1.0
         self.evaluations = 0
@@ -138,6 +163,12 @@ _turns = [0]
 
 _total_ns = [0.0]
 """What NumPy has taken for all structures that waited, beside allowances."""
+
+_paid_ns = [0.0]
+"""What the plans that were made, and their kernels, are thought to have taken."""
+
+_gains_ns: Final[list[float]] = []
+"""What each of them saves by an evaluation."""
 
 _once = [0]
 """Plans that were made, and that the program has not come back to."""
@@ -163,6 +194,10 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
         _waiting.clear()
     found = _waiting.setdefault(key, _Waiting())
     if tier is not Tier.WAIT:
+        if not found.is_paid:
+            found.is_paid = True
+            _paid_ns[0] += _price_ns(snapshot, device, found)
+            _gains_ns.append(cost * (_share(snapshot, device, cost) if cost else 0.0))
         allowance.note_earned()
         found.evaluations = found.evaluations or 1
         found.turn = _turn()
@@ -207,7 +242,8 @@ def forget() -> None:
     """Wait anew from here on: plans are forgotten too."""
     _waiting.clear()
     _once[0] = 0
-    _total_ns[0] = 0.0
+    _total_ns[0] = _paid_ns[0] = 0.0
+    _gains_ns.clear()
     allowance.forget()
 
 
@@ -243,7 +279,7 @@ def _tier(
     is_trusted = _once[0] < TRUSTED_PLANS
     most = patience
     if is_trusted or not device.shares_memory:
-        if max([size_of(node.shape) for node in snapshot.nodes]) > LARGE_SIZE:
+        if snapshot.fact("size", lambda: _largest(snapshot)) > LARGE_SIZE:
             if not device.shares_memory:
                 return Tier.NOW, 0.0, 1.0
             most = min(most, settings.host_us * LOOP_NODE * len(snapshot.nodes))
@@ -255,13 +291,18 @@ def _tier(
     if cost is None:
         return Tier.NOW, 0.0, 1.0
     earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
-    if cost > most:
+    is_much = cost > most
+    if is_much and len(snapshot.nodes) > MANY and device.shares_memory:
+        is_much = cost > _price_ns(snapshot, device, found)
+    if is_much:
         return earned, cost, 1.0
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
     share = _share(snapshot, device, cost)
     if not share:
+        return Tier.WAIT, cost, share
+    if not _pays(snapshot, device, found):
         return Tier.WAIT, cost, share
     spent = found.spent_ns + share * _used_since(found)
     if spent + share * cost > patience:
@@ -270,7 +311,7 @@ def _tier(
     others = turn - found.turn
     is_first = not found.evaluations or (found.evaluations == 1 and others <= EARNED_STRUCTURES)
     if is_first and warm_start.is_known(_name(snapshot)):
-        return earned, cost, 1.0
+        return Tier.NOW, cost, 1.0
     if allowance.is_watching(turn) and found.evaluations and others <= allowance.MOST_TURNS:
         return earned, cost, 1.0
     is_near = others <= LOOP_STRUCTURES
@@ -279,6 +320,21 @@ def _tier(
     if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth and is_open:
         return earned, cost, 1.0
     return Tier.WAIT, cost, share
+
+
+def _pays(snapshot: Snapshot, device: Device, found: _Waiting) -> bool:
+    """Whether the program may plan and build this structure, too, by what it has computed."""
+    saved = counters["plans_reused"] * sum(_gains_ns) / max(len(_gains_ns), 1)
+    budget = CREDIT_NS + PAID_SHARE * (_done_ns() + saved)
+    return not device.shares_memory or _paid_ns[0] + _price_ns(snapshot, device, found) <= budget
+
+
+def _price_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float:
+    """What planning takes, and building where no earlier run has."""
+    each = PLANNED_WITH * device.costs.planning_ns
+    if not warm_start.is_known(found.name or _name(snapshot)):
+        each += device.costs.building_ns
+    return each * len(snapshot.nodes)
 
 
 def _share(snapshot: Snapshot, device: Device, cost: float) -> float:
@@ -320,8 +376,13 @@ def _turn() -> int:
     return _turns[0] + counters["plans_reused"] + counters["plans_made"]
 
 
+def _largest(snapshot: Snapshot) -> int:
+    """Elements of its largest array."""
+    return max([size_of(node.shape) for node in snapshot.nodes])
+
+
 def _key(snapshot: Snapshot) -> int:
-    return hash(tuple(snapshot.items))
+    return snapshot.fact("key", lambda: hash(tuple(snapshot.items)))
 
 
 def _name(snapshot: Snapshot) -> str:

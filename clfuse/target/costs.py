@@ -45,6 +45,9 @@ class Costs:
     planning_ns : float
         Planning and rendering an operation, at least: 0.1 ms where operations fuse, 0.6 ms where
         each is a launch of its own, as in a recurrence over the rows of an array.
+    building_ns : float
+        The driver's part for an operation that no earlier run has built: 0.5 to 1 ms (PoCL), where
+        a round of 800 operations on 128 x 128 cells becomes seven kernels.
     opening_ns : float
         Looking for the devices, opening one, and importing what plans.
     wake_ns : float
@@ -76,6 +79,7 @@ class Costs:
     fresh_nbyte_ns: float = 0.1
     interpreted_ns: float = 5_000.0
     planning_ns: float = 100_000.0
+    building_ns: float = 500_000.0
     opening_ns: float = 200_000_000.0
     wake_ns: float = 45_000.0
     launch_ns: float = 15_000.0

@@ -22,6 +22,7 @@ from typing import Any
 __all__ = ["Substitution", "load", "project_folders"]
 
 ORIGINAL = "numpy"
+OF_ORIGINAL = "numpy."
 REPLACEMENT = "clfuse"
 # Top-level package -> its module that looks arrays up by class, and ours that says how.
 COMPANIONS = {"dask": ("dask.array", "clfuse.dask")}
@@ -241,6 +242,9 @@ class Substitution:
                 if name.partition(".")[0] in COMPANIONS and serves(globals):
                     accompany()
                 return module
+            if globals is not None and globals.get("__name__", "")[:6] == OF_ORIGINAL:
+                # NumPy imports in functions, too: a dtype's name does.
+                return original(name, globals, locals, fromlist, level)
             if not serves(globals):
                 note_refused(globals)
                 return original(name, globals, locals, fromlist, level)

@@ -20,7 +20,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import Handle, is_writeable, lacks_fp64, native_dtype, node_of, result
-from clfuse.arrays.host_array import SCALARS
+from clfuse.arrays.host_array import SCALARS, operand_of
 from clfuse.arrays.memory_order import (
     arrange_axes,
     asked_order,
@@ -523,7 +523,7 @@ def _operands(
             has_array = True
             value = as_handle(value)
         keys.append(value._dtype)
-        values.append(node_of(value))
+        values.append(operand_of(value))
         shapes.append(value._shape)
     return tuple(keys), values, shapes, has_array
 

@@ -91,22 +91,26 @@ def varied(kernel: Kernel, chosen: Mapping[str, int], traits: DeviceTraits) -> K
 def is_exact(kernel: Kernel, traits: DeviceTraits) -> bool:
     """Whether every step of a kernel has the bits that IEEE 754 or NumPy's integers define: the
     same in vectors of any width."""
-    for phase in kernel.computed:
-        for item in phase.body + phase.epilogue:
-            if not isinstance(item, Step):
-                continue
-            row = item.op.row
-            dtypes = (item.dtype, *item.dtypes, *item.op.input_dtypes)
-            if row is None:
-                continue  # a cast
-            if not isinstance(row, Ufunc) or row.ulp or _INEXACT in row.libraries:
-                return False
-            if row.complex_ulp and any(dtype.kind == "c" for dtype in dtypes):
-                return False
-            if not traits.correctly_rounded_divide and _is_rounded(row, dtypes):
-                return False
-            if any((row.name, dtype.name) in traits.expressions for dtype in dtypes):
-                return False
+    own = {name for name, _ in traits.expressions}
+    steps = {
+        (item.op, item.dtype, item.dtypes)
+        for phase in kernel.computed
+        for item in phase.body + phase.epilogue
+        if isinstance(item, Step)
+    }
+    for op, dtype, others in steps:
+        row = op.row
+        dtypes = (dtype, *others, *op.input_dtypes)
+        if row is None:
+            continue  # a cast
+        if not isinstance(row, Ufunc) or row.ulp or _INEXACT in row.libraries:
+            return False
+        if row.complex_ulp and any(dtype.kind == "c" for dtype in dtypes):
+            return False
+        if not traits.correctly_rounded_divide and _is_rounded(row, dtypes):
+            return False
+        if row.name in own and any((row.name, each.name) in traits.expressions for each in dtypes):
+            return False
     return True
 
 

@@ -26,6 +26,8 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "overflow": lambda m: m.array([1e300, 1.0]) * 1e300,
     "float32 overflow": lambda m: m.exp(m.array([1e3, 1.0], "float32")),
     "underflow": lambda m: m.array([1e-300]) * 1e-300,
+    "underflow of some": lambda m: m.array([1.0, 1e-300]) * m.array([1.0, 1e-300]),
+    "underflow of a number": lambda m: m.array(1e-300) * 1e-300,
     "sqrt": lambda m: m.sqrt(m.array([-1.0, 4.0])),
     "inf - inf": lambda m: m.array([np.inf]) - m.array([np.inf]),
     "integers": lambda m: m.array([1, 2]) // m.array([0, 1]),
