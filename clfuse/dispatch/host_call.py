@@ -360,6 +360,14 @@ def _as_array(value: Any) -> Any:
 # -- marking --------------------------------------------------------------------------------------
 
 
+def name_in_errors(function: Any, name: str) -> None:
+    """Let Python's TypeErrors about the arguments of `function`, and of what it wraps, show
+    `name`."""
+    while function is not None and function.__module__.startswith("clfuse."):
+        function.__qualname__ = name
+        function = getattr(function, "__wrapped__", None)
+
+
 def native(
     *references: Any, method: bool = False, library: bool = False, numbers: bool = False
 ) -> Callable[[_Function], _Function]:
@@ -375,6 +383,7 @@ def native(
     def mark(function: _Function) -> _Function:
         reference = references[0]
         asked = reference.__name__ if method or reference in ASKING else ""
+        name_in_errors(function, reference.__name__)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

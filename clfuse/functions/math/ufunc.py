@@ -76,6 +76,8 @@ class ufunc:
     `types`, `identity`, `signature`, `resolve_dtypes`.
     """
 
+    __module__ = "clfuse"
+
     def __init__(self, function: np.ufunc) -> None:
         self.numpy = function
         self.nin = function.nin
