@@ -11,8 +11,8 @@ one, it hashes and formats as a number, and ``isinstance(x, numpy.floating)`` ho
 from __future__ import annotations
 
 import operator
-import types
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 

@@ -63,7 +63,7 @@ def test_methods_come_back_from_a_pickle_as_themselves():
         assert pickle.loads(pickle.dumps(method)) is method
 
 
-@pytest.mark.parametrize("path, name, shown", [
+@pytest.mark.parametrize(("path", "name", "shown"), [
     ("", "diag", "clfuse"), ("", "median", "clfuse"), ("", "sin", "clfuse"),
     ("", "matmul", "clfuse"), ("linalg", "svd", "clfuse.linalg"),
     ("linalg", "cross", "clfuse.linalg"), ("fft", "fft", "clfuse.fft"),
