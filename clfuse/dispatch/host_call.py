@@ -38,7 +38,7 @@ from clfuse.ir import trace
 from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
-from .numpy_errors import FLAGS, preferred_error, refuse_odd_flags
+from .numpy_errors import FLAGS, note_final, preferred_error, refuse_odd_flags
 from .placement import call_on_device
 from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 
@@ -332,8 +332,9 @@ def host_call(
     named_on_host = {key: arguments.to_host(value) for key, value in kwargs.items()}
     try:
         result = function(*on_host, **named_on_host)
-    except ValueError as error:
-        if _NO_ARRAY not in str(error):
+    except Exception as error:
+        if not isinstance(error, ValueError) or _NO_ARRAY not in str(error):
+            note_final(error, function)
             raise
         # The ``__array__`` of a class of the user's makes arrays of ours: NumPy does not take them.
         result = function(
