@@ -22,7 +22,7 @@ from .classes.ndarray import ndarray
 from .dispatch.host_call import host_call, make_hosted
 from .dispatch.overrides import Mixin
 from .dispatch.placement import HAS_INFO, __array_namespace_info__
-from .dispatch.registry import AT_CALL, BY_NUMPY, NATIVE
+from .dispatch.registry import AT_CALL, BY_NUMPY, NATIVE, shown
 from .functions import rebound  # noqa: F401  (these register their functions)
 from .functions.fft import signals, transforms  # noqa: F401
 from .functions.indexing import masks, positions, taking  # noqa: F401
@@ -79,6 +79,8 @@ class _Concatenator:
 class vectorize(np.vectorize):
     """`numpy.vectorize`: a Python function on every element, on the host."""
 
+    __module__ = "clfuse"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return host_call(super().__call__, args, kwargs, name="vectorize")
 
@@ -117,10 +119,11 @@ def _mixins() -> dict[str, Any]:
 
 def _ours(found: Any, name: str) -> Any:
     if isinstance(found, np.ufunc):
-        return BY_NUMPY.get(found, found)
+        known = BY_NUMPY.get(found)
+        return found if known is None else shown(known, found)
     if isinstance(found, _FUNCTIONS):
         known = NATIVE.get(found)
-        return make_hosted(found, name) if known is None else known
+        return shown(make_hosted(found, name) if known is None else known, found)
     return found
 
 
@@ -142,8 +145,8 @@ _OWN: Final[dict[str, Any]] = {
     "mgrid": mgrid,
     "ogrid": ogrid,
     "errstate": errstate,
-    "load": load,
-    "seterr": seterr,
+    "load": shown(load, np.load),
+    "seterr": shown(seterr, np.seterr),
     "r_": _Concatenator(np.r_, "r_"),
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,

@@ -205,7 +205,7 @@ def page_of(name: str, found: Any, reference: Any, status: str) -> str:
         return "constants"
     if status in ("files", "nothing"):
         return "files" if status == "files" else "host"
-    defined = (getattr(found, "__module__", None) or "").removeprefix("clfuse.")
+    defined = (inspect.unwrap(found).__module__ or "").removeprefix("clfuse.")
     for folder, page in BY_FOLDER.items():
         if defined.startswith(folder):
             return page

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -475,3 +476,17 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 accelerate(ndarray)
+
+
+def _name_methods() -> None:
+    """Let every method say that it is ``clfuse.ndarray.<name>``: methods are pickled by that."""
+    functions = types.FunctionType, type(ndarray.__add__)
+    for kind in ndarray.__mro__[:-1]:
+        for name, method in vars(kind).items():
+            if isinstance(method, functions) and getattr(ndarray, name) is method:
+                method.__module__ = "clfuse"
+                method.__name__ = name
+                method.__qualname__ = f"ndarray.{name}"
+
+
+_name_methods()

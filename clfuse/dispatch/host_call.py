@@ -38,7 +38,7 @@ from clfuse.ir import trace
 from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
-from .numpy_errors import FLAGS, preferred_error, refuse_odd_flags
+from .numpy_errors import FLAGS, note_final, preferred_error, refuse_odd_flags
 from .placement import call_on_device
 from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 
@@ -332,8 +332,9 @@ def host_call(
     named_on_host = {key: arguments.to_host(value) for key, value in kwargs.items()}
     try:
         result = function(*on_host, **named_on_host)
-    except ValueError as error:
-        if _NO_ARRAY not in str(error):
+    except Exception as error:
+        if not isinstance(error, ValueError) or _NO_ARRAY not in str(error):
+            note_final(error, function)
             raise
         # The ``__array__`` of a class of the user's makes arrays of ours: NumPy does not take them.
         result = function(
@@ -360,6 +361,14 @@ def _as_array(value: Any) -> Any:
 # -- marking --------------------------------------------------------------------------------------
 
 
+def name_in_errors(function: Any, name: str) -> None:
+    """Let Python's TypeErrors about the arguments of `function`, and of what it wraps, show
+    `name`."""
+    while function is not None and function.__module__.startswith("clfuse."):
+        function.__qualname__ = name
+        function = getattr(function, "__wrapped__", None)
+
+
 def native(
     *references: Any, method: bool = False, library: bool = False, numbers: bool = False
 ) -> Callable[[_Function], _Function]:
@@ -375,6 +384,7 @@ def native(
     def mark(function: _Function) -> _Function:
         reference = references[0]
         asked = reference.__name__ if method or reference in ASKING else ""
+        name_in_errors(function, reference.__name__)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

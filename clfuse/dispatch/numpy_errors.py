@@ -40,6 +40,16 @@ _NO_KEYWORD: Final = re.compile(
 """What NumPy before 2.5 says of parameters that later releases have."""
 
 
+_CALLED: Final = "numpys_function"
+"""An attribute of exceptions: see `note_final`."""
+
+
+def note_final(error: Exception, function: Callable[..., Any]) -> None:
+    """Remember that NumPy's `function` has raised `error` of the program's call itself, on the
+    host: `preferred_error` keeps it, as stand-ins have other values."""
+    setattr(error, _CALLED, function)
+
+
 class _Unanswerable(Exception):
     """A call that cannot be made twice, or that is too large."""
 
@@ -112,6 +122,8 @@ def preferred_error(
     NumPy takes the call, and has to make it."""
     if isinstance(error, ClfuseError | Warning | ImportError):
         return error
+    if getattr(error, _CALLED, None) == function:
+        return error
     try:
         found = numpys(function, args, kwargs)
     except _Unanswerable:
@@ -134,7 +146,7 @@ def error_to_raise(
 
 def refused_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of a ufunc of ours which raises what NumPy's would."""
-    name = method.__name__
+    name = method.__qualname__ = method.__name__
     is_fold = name in ("reduce", "accumulate", "reduceat")
 
     @functools.wraps(method)

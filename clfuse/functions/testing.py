@@ -15,6 +15,7 @@ import numpy as np
 
 from clfuse.arrays.conversion import own_array
 from clfuse.dispatch.host_call import HostArguments
+from clfuse.dispatch.registry import shown
 
 _CALLERS = ("assert_raises", "assert_warns", "assert_no_warnings", "assert_no_gc_cycles")
 """Assertions about what a function does, whose arguments are that function's."""
@@ -47,5 +48,5 @@ def contents() -> dict[str, Any]:
             continue
         value = getattr(assertions, name)
         is_assertion = name.startswith("assert_") and not name.startswith(_CALLERS)
-        found[name] = seen_on_the_host(value) if is_assertion else value
+        found[name] = shown(seen_on_the_host(value), value) if is_assertion else value
     return found

@@ -9,6 +9,7 @@ import of anything else costs one comparison more.
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import importlib.util
 import os
@@ -239,8 +240,11 @@ class Substitution:
         ) -> Any:
             if name[:5] != ORIGINAL or level or not (name == ORIGINAL or name[5] == "."):
                 module = original(name, globals, locals, fromlist, level)
-                if name.partition(".")[0] in COMPANIONS and serves(globals):
+                package = name.partition(".")[0]
+                if package in COMPANIONS and serves(globals):
                     accompany()
+                elif package == "pytest" and serves(globals):
+                    self._answer_importorskip()
                 return module
             if globals is not None and globals.get("__name__", "")[:6] == OF_ORIGINAL:
                 # NumPy imports in functions, too: a dtype's name does.
@@ -278,6 +282,26 @@ class Substitution:
 
         import_module.__doc__ = original.__doc__
         return import_module
+
+    def _answer_importorskip(self) -> None:
+        """Let ``pytest.importorskip("numpy")``, which looks into `sys.modules`, give a test the
+        module that its import statements give it."""
+        pytest = sys.modules["pytest"]
+        plain = pytest.importorskip
+        if plain.__module__ == __name__:
+            return
+
+        @functools.wraps(plain)
+        def importorskip(modname: str, *args: Any, **named: Any) -> Any:
+            __tracebackhide__ = True
+            found = plain(modname, *args, **named)
+            if modname.partition(".")[0] == ORIGINAL and self.serves(sys._getframe(1).f_globals):
+                self.served = True
+                return self.replacement(modname)
+            return found
+
+        importorskip.__module__ = __name__
+        pytest.importorskip = importorskip
 
     def install(self) -> None:
         """Put the substitution into force for this process."""

@@ -9,6 +9,7 @@ multiplied next.
 
 from __future__ import annotations
 
+import functools
 import math
 import string
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ import numpy as np
 
 from clfuse.arrays.conversion import NotNative, as_handle, requested_dtype
 from clfuse.arrays.expressions import combine, convert
-from clfuse.arrays.handle import Handle, layout, native_dtype, node_of, result, view_of
+from clfuse.arrays.handle import Handle, fresh, layout, native_dtype, node_of, result, view_of
 from clfuse.arrays.promotion import BOOL
 from clfuse.dispatch.host_call import native
 from clfuse.functions.math.folds import fold_axes
@@ -33,6 +34,10 @@ LEAST_PRODUCT: Final = 4096
 
 MOST_SPREAD: Final = 4
 """How many times the elements of its largest array one kernel for several operands may go over."""
+
+MULTIPLIES_PAIRS: Final = hasattr(np._core.einsumfunc, "bmm_einsum")  # type: ignore[attr-defined]
+"""Whether NumPy's paths are made of matrix products, before which every operand is summed over what
+it has alone: since 2.4."""
 
 
 @dataclass(slots=True)
@@ -223,12 +228,15 @@ def _contracted(terms: list[Term], output: str, dtype: np.dtype) -> Term:
     return _summed(terms, output, dtype)
 
 
-def _narrowed(terms: list[Term], output: str, dtype: np.dtype) -> list[Term]:
-    """Two operands, each summed over the labels that it alone has and nobody needs."""
+def _narrowed(terms: list[Term], output: str, dtype: np.dtype | None) -> list[Term]:
+    """Two operands, each summed over the labels that it alone has and nobody needs; in its own
+    dtype if none is given."""
     narrowed = []
     for term, other in (terms, terms[::-1]):
         needed = "".join([x for x in term.labels if x in output or x in other.labels])
-        narrowed.append(term if needed == term.labels else _summed([term], needed, dtype))
+        if needed != term.labels:
+            term = _summed([term], needed, dtype or term.handle._dtype)
+        narrowed.append(term)
     return narrowed
 
 
@@ -242,6 +250,45 @@ def _path(terms: Sequence[Term], output: str) -> list[tuple[int, ...]]:
     stand_ins = [np.broadcast_to(np.float64(0), term.handle._shape) for term in terms]
     subscripts = f"{given}->{''.join([plain[x] for x in output])}"
     return list(np.einsum_path(subscripts, *stand_ins, optimize="greedy")[0][1:])
+
+
+def _by_steps(
+    terms: list[Term], output: str, path: Sequence[tuple[int, ...]], wanted: np.dtype | None
+) -> Term:
+    """All operands by NumPy's path, each product of the dtype that its own operands have: whole
+    numbers wrap there, and the result may be of another dtype than all of them together have."""
+    for step in path:
+        chosen = [terms.pop(place) for place in sorted(step, reverse=True)]
+        kept = set(output).union(*[term.labels for term in terms])
+        needed = "".join([label for label in _extents(chosen) if label in kept])
+        dtype = wanted or native_dtype(np.result_type(*[term.handle._dtype for term in chosen]))
+        if dtype is None:
+            raise NotNative("of dtypes that do not fit")
+        if MULTIPLIES_PAIRS and len(chosen) == 2:
+            chosen = _narrowed(chosen, "".join(kept), None)
+        terms.append(_contracted(chosen, needed if terms else output, dtype))
+    return terms[0]
+
+
+@functools.lru_cache(maxsize=512)
+def _numpys_path(
+    subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
+) -> tuple[tuple[int, ...], ...]:
+    """The operands of each of NumPy's steps, by their places among those that are left."""
+    stand_ins = [np.broadcast_to(np.float64(0), shape) for shape in shapes]
+    if isinstance(optimize, tuple) and optimize[:1] == ("einsum_path",):
+        optimize = list(optimize)
+    return tuple(np.einsum_path(subscripts, *stand_ins, optimize=optimize)[0][1:])
+
+
+@functools.lru_cache(maxsize=512)
+def _ends_as_array(
+    subscripts: str, shapes: tuple[tuple[int, ...], ...], path: tuple[tuple[int, ...], ...]
+) -> bool:
+    """Whether NumPy gives an array without axes for a result without axes, as it does where the
+    last step of the path is a matrix product. Its releases differ."""
+    tiny = [np.ones([min(extent, 2) for extent in shape]) for shape in shapes]
+    return isinstance(np.einsum(subscripts, *tiny, optimize=["einsum_path", *path]), np.ndarray)
 
 
 @native(np.einsum, library=True)
@@ -281,8 +328,19 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     found = native_dtype(np.result_type(*[array._dtype for array in arrays]))
     if found is None or (dtype is not None and not np.can_cast(found, dtype, "safe")):
         raise NotNative("of dtypes that do not fit")
-    wanted = found if dtype is None else dtype
-    return _contracted(terms, output, wanted).handle
+    if optimize is False or len(terms) == 1:
+        return _contracted(terms, output, dtype or found).handle
+    shapes = tuple([array._shape for array in arrays])
+    path = _numpys_path(
+        subscripts, shapes, tuple(optimize) if isinstance(optimize, list) else optimize
+    )
+    if all(array._dtype is (dtype or found) for array in arrays):
+        made = _contracted(terms, output, found).handle
+    else:
+        made = _by_steps(terms, output, path, dtype).handle
+    if not output and _ends_as_array(subscripts, shapes, path):
+        return fresh(node_of(made))
+    return made
 
 
 @native(np.einsum_path)

@@ -46,6 +46,7 @@ from clfuse.dispatch import host_call
 from clfuse.dispatch.numpy_errors import (
     deprecate_third,
     error_to_raise,
+    note_final,
     preferred_error,
     refused_by_numpy,
 )
@@ -75,6 +76,8 @@ class ufunc:
     Attributes that are not described here are NumPy's own: `nin`, `nout`, `nargs`, `ntypes`,
     `types`, `identity`, `signature`, `resolve_dtypes`.
     """
+
+    __module__ = "clfuse"
 
     def __init__(self, function: np.ufunc) -> None:
         self.numpy = function
@@ -434,10 +437,15 @@ class ufunc:
                 target = arguments.writable(a, even_read_only=True)
                 if not is_writeable(a):
                     target.flags.writeable = False  # NumPy says why not, or writes to it
-            self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
+            try:
+                self.numpy.at(*[arguments.to_host(value) for value in (a, indices, *b)])
+            except Exception as error:
+                note_final(error, self.numpy.at)
+                raise
         arguments.write_back()
         return None
 
+    @refused_by_numpy
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
         """The ufunc on all pairs of elements: `numpy.ufunc.outer`."""
         if self.nin != 2 or self.signature is not None or answers_itself(A) or answers_itself(B):
@@ -462,6 +470,7 @@ class ufunc:
         arguments = host_call.HostArguments()
         # A class that answers itself is told of what was asked for, and of no more.
         options = (("axis", axis, 0), ("dtype", dtype, None), ("out", out, None))
+        function = getattr(self.numpy, method)
         with host_call.announced(f"{self.__name__}.{method}", reason):
             for item in out if isinstance(out, tuple) else (out,):
                 if isinstance(item, Handle):
@@ -472,7 +481,11 @@ class ufunc:
                 if value is not usual
             }
             operands = [arguments.to_host(item) for item in args]
-            value = getattr(self.numpy, method)(*operands, **given)
+            try:
+                value = function(*operands, **given)
+            except Exception as error:
+                note_final(error, function)
+                raise
         arguments.write_back()
         return arguments.to_device(value)
 

@@ -297,7 +297,8 @@ def _function(name: str) -> Callable[..., Any]:
             return reference(*args, **kwargs)
         return hosted_method(reference, args, kwargs, name)
 
-    call.__name__ = name
+    call.__module__ = "clfuse.random"
+    call.__name__ = call.__qualname__ = name
     call.__doc__ = documentation(reference)
     return call
 

@@ -161,6 +161,8 @@ def linspace(
         spaced = permute_axes(spaced, order)
     if not retstep:
         return spaced
+    if count <= int(bool(endpoint)):
+        return spaced, math.nan  # Python's, of any dtype
     if step.op.name == "constant":
         return spaced, step.param
     return spaced, fresh(step) if step.shape else host_scalar(fresh(step))

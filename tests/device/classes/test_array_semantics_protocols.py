@@ -181,6 +181,18 @@ def test_pickled_arrays_come_back_equal_and_independent(dtype: str, xp: ModuleTy
     assert_bitwise(view, expected)
 
 
+def test_bound_methods_are_pickled_with_their_array(xp: ModuleType) -> None:
+    x = xp.arange(4.0)
+    for bound, arguments, expected in (
+        (x.sum, (), 6.0), (x.__add__, (1,), [1, 2, 3, 4]), (x.__getitem__, (2,), 2.0),
+        (x.__rsub__, (1,), [1, 0, -1, -2]), (x.__bool__, None, None),
+    ):  # fmt: skip
+        again = pickle.loads(pickle.dumps(bound))
+        assert again.__name__ == bound.__name__
+        if arguments is not None:
+            assert host(again(*arguments)).tolist() == expected
+
+
 @pytest.mark.clfuse_only
 def test_pickles_of_version_0_1_are_found(xp: ModuleType) -> None:
     """They name modules that are elsewhere now."""

@@ -33,6 +33,15 @@ def _itruediv(a: Any, b: Any) -> Any:
 
 
 CASES: dict[str, Case] = {
+    # two mistakes: NumPy names the one that it meets first
+    "reduceat: texts, and a bound outside": lambda m: m.equal.reduceat(
+        m.array(["a", "b", "c"]), m.array([0, 9])),
+    "at: a place outside, and of texts": lambda m: m.add.at(
+        x(m, 3), m.array([9]), m.array(["a"])),
+    "outer: ragged, and an unknown keyword": lambda m: m.logical_and.outer(
+        x(m, 2, dtype="bool"), [[1], [1, 2]], keepdims=None),
+    "outer: an unknown keyword": lambda m: m.add.outer(x(m, 3), [1, 2], axis=0),
+    "outer: a text": lambda m: m.subtract.outer(x(m, 3), "a"),
     # of arrays too large to ask NumPy on others of their shape
     "split: parts of a half": lambda m: m.split(m.arange(200_000), 3.5),
     "average: weights of sum zero": lambda m: m.average(

@@ -67,6 +67,8 @@ def printed(folder: Path, source: str, *arguments: str) -> list[str]:
         "import numpy as np; print(np.__name__)",
         "import importlib; print(importlib.import_module('numpy').__name__)",
         "print(__import__('numpy').__name__)",
+        "import pytest; print(pytest.importorskip('numpy').__name__)",
+        "import pytest; print(pytest.importorskip('numpy.linalg').__name__[:6])",
         "names = {}; exec('import numpy', names); print(names['numpy'].__name__)",
         "print(eval('__import__(\"numpy\")').__name__)",
         "import sys; from numpy import sin; print(type(sin).__module__.partition('.')[0])",
