@@ -11,7 +11,7 @@ import numpy as np
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, from_host, host_scalar
 from clfuse.arrays.expressions import broadcast_shapes, shape_text
-from clfuse.arrays.handle import Handle, lacks_fp64, native_dtype, node_of
+from clfuse.arrays.handle import Handle, native_dtype, node_of
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
@@ -140,7 +140,7 @@ def sample(
     row = DISTRIBUTIONS[name]
     if name in _LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
         return few
-    if row.is_wide and lacks_fp64():
+    if row.is_wide and handles.lacks_fp64():
         raise NotNative("in double precision, which the device has not")
     kinds = [INT64 if place in row.whole else FLOAT64 for place in range(len(parameters))]
     if all(type(value) is float or type(value) is int for value in parameters):

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, from_host, host_view
-from clfuse.arrays.handle import Handle, fresh, lacks_fp64
+from clfuse.arrays.handle import Handle, fresh
 from clfuse.errors import warn_user
 from clfuse.ir import build
 
@@ -45,7 +46,7 @@ def _extents(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _in_double() -> None:
-    if lacks_fp64():
+    if handles.lacks_fp64():
         raise NotNative("in double precision, which the device has not")
 
 
