@@ -39,7 +39,9 @@ EXTRAS = {
     ],
 }
 
-INCLUDED = ("normal.cl", "philox.cl")
+INCLUDED = (
+    "elementary.cl", "exponential.cl", "logarithm.cl", "normal.cl", "philox.cl", "rejection.cl",
+)
 """What the compiled part reads of the kernels' library, as ``clfuse._core.loading`` has it."""
 
 

@@ -23,8 +23,8 @@ from .dispatch.host_call import host_call, make_hosted
 from .dispatch.overrides import Mixin
 from .dispatch.placement import HAS_INFO, __array_namespace_info__
 from .dispatch.registry import AT_CALL, BY_NUMPY, NATIVE, shown
-from .functions import rebound  # noqa: F401  (these register their functions)
-from .functions.fft import signals, transforms  # noqa: F401
+from .functions import rebound
+from .functions.fft import signals, transforms  # noqa: F401  (these register their functions)
 from .functions.indexing import masks, positions, taking  # noqa: F401
 from .functions.linalg import contraction, decompositions, products  # noqa: F401
 from .functions.math import cumulative, logic, reductions, selection, statistics  # noqa: F401
@@ -115,6 +115,25 @@ def _testing() -> dict[str, Any]:
 
 def _mixins() -> dict[str, Any]:
     return _contents("lib.mixins") | {"NDArrayOperatorsMixin": Mixin}
+
+
+def _unique(*args: Any, **kwargs: Any) -> Any:
+    if len(args) < 5 and kwargs.get("axis") is None:
+        return NotImplemented
+    from .functions.sorting.sets import unique_rows  # seldom used: the import is to be short
+
+    return unique_rows(*args, **kwargs)
+
+
+def _unique_hash(array: Any, **kwargs: Any) -> Any:
+    if array.dtype.kind != "c":
+        return NotImplemented
+    from .functions.sorting.sets import unique_numbers
+
+    return unique_numbers(array, **kwargs)
+
+
+rebound.INSTEAD.update({np.unique: _unique, "_unique_hash": _unique_hash})
 
 
 def _ours(found: Any, name: str) -> Any:

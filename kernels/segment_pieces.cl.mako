@@ -6,18 +6,18 @@
 __kernel void ${k.name}(${k.signature})
 {
     __global const ${k.place_kind} *places = ${k.places};
-    __global const ${k.value_kind} *values = ${k.values};
+    __global const ${k.memory} *values = ${k.values};
     const ${k.index} pieces = (n + ${k.piece - 1}) / ${k.piece};
     for (${k.index} piece = get_global_id(0); piece < pieces; piece += (${k.index})get_global_size(0)) {
         const ${k.index} low = piece * ${k.piece}, high = min(low + ${k.piece}, n);
         ${k.place_kind} place = places[low], came = -1, goes = -1;
-        ${k.value_kind} total = values[low], value = total, kept = total, first = total, last = total;
+        ${k.value_kind} total = ${k.value_at['low']}, value = total, kept = total, first = total, last = total;
         int comes = low > 0 && places[low - 1] == place;
         for (${k.index} j = low + 1; j <= high; j++) {
             const ${k.place_kind} next = j < n ? places[j] : -1;
             const int same = j < n && next == place;
             if (j < high && same) {
-                value = values[j];
+                value = ${k.value_at['j']};
                 kept = total;
                 total = ${k.combined};
                 continue;
@@ -34,18 +34,18 @@ __kernel void ${k.name}(${k.signature})
                 goes = place;
                 last = total;
             } else if (place >= 0) {
-                const ${k.memory} there = ${k.out}[place];
+                const ${k.total_kind} there = ${k.there};
                 ${k.out}[place] = ${k.applied};
             }
             if (j < high) {
                 place = next;
-                total = values[j];
+                total = ${k.value_at['j']};
                 comes = 0;
             }
         }
         ${k.left_places}[2 * piece] = came;
         ${k.left_places}[2 * piece + 1] = goes;
-        ${k.left_values}[2 * piece] = first;
-        ${k.left_values}[2 * piece + 1] = last;
+        ${k.left_values}[2 * piece] = ${k.ends[0]};
+        ${k.left_values}[2 * piece + 1] = ${k.ends[1]};
     }
 }

@@ -31,7 +31,9 @@ STALE = (
 _state = ["not asked for yet"]
 
 
-INCLUDED = ("normal.cl", "philox.cl")
+INCLUDED = (
+    "elementary.cl", "exponential.cl", "logarithm.cl", "normal.cl", "philox.cl", "rejection.cl",
+)
 """What it reads of the kernels' library."""
 
 

@@ -46,7 +46,8 @@ cdef extern from *:
     #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
     #define CLFUSE_CLONES __attribute__((target_clones("arch=haswell", "default")))
     #define CLFUSE_BY_VECTORS __attribute__((optimize("O3")))
-    #define inline inline __attribute__((always_inline))  /* so that they are cloned, too */
+    #define CLFUSE_ALWAYS_INLINE __attribute__((always_inline))  /* so that they are cloned, too */
+    #define inline inline CLFUSE_ALWAYS_INLINE
     #else
     #define CLFUSE_CLONES
     #define CLFUSE_BY_VECTORS

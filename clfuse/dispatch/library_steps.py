@@ -48,6 +48,13 @@ def recorded(
     return errstate.apply_errstate(node, called)
 
 
+def has_sorts() -> bool:
+    """Whether the current device sorts by kernels of ours (`schedule.lower.sorting`)."""
+    from clfuse.runtime.devices.selection import get_device
+
+    return get_device().traits.schedule == "gpu"
+
+
 def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
     """What dtype NumPy's function gives for one: asked with ones of that shape.
 

@@ -23,14 +23,16 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import numpy as np
+from numpy.lib import _arraysetops_impl as sets
 from numpy.lib.array_utils import normalize_axis_index
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import contains_handles
+from clfuse.arrays.conversion import NotNative, contains_handles
 from clfuse.arrays.errstate import errstate
 from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, native_dtype
 from clfuse.arrays.numpy_calls import is_attempt
 from clfuse.dispatch.host_call import dispatch_to, host_call, make_hosted, shares_memory
+from clfuse.dispatch.library_steps import has_sorts
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
 from clfuse.eager import before, settled
 from clfuse.errors import OutsideWarnings
@@ -165,9 +167,14 @@ def _globals_for(function: types.FunctionType) -> dict[str, Any]:
 # -- what NumPy's code takes from its compiled parts ----------------------------------------------
 
 
+INSTEAD: Final[dict[Any, Callable[..., Any]]] = {}
+"""NumPy's function, or the name of one that it calls -> ours, which is asked before NumPy's code.
+It may say NotImplemented, or raise NotNative where the host has to do the work."""
+
+
 def _no_hash_table(*args: Any, **kwargs: Any) -> Any:
     """`numpy.unique` then sorts."""
-    return NotImplemented
+    return INSTEAD["_unique_hash"](*args, **kwargs)
 
 
 def _any(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -225,8 +232,6 @@ class _Warnings(OutsideWarnings):
 
 
 def _replaced() -> Mapping[Any, Any]:
-    from numpy.lib import _arraysetops_impl as sets
-
     found: dict[Any, Any] = {
         normalize_axis_index: normalize_axis_index, np.any: _any, np.errstate: errstate,
         warnings: _Warnings(),
@@ -294,6 +299,13 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
         at_once = library is not None and library(*args, **kwargs)
         if reason or at_once:
             return host_call(reference, args, kwargs, reason, library=at_once)
+        if reference in INSTEAD:
+            try:
+                made = INSTEAD[reference](*args, **kwargs)
+            except NotNative as missing:
+                return host_call(reference, args, kwargs, str(missing), library=True)
+            if made is not NotImplemented:
+                return made
         # At the first call all of our functions are known.
         return rehomed(getattr(reference, "__wrapped__", reference))(*args, **kwargs)
 
@@ -333,8 +345,10 @@ _SETS: Final = frozenset(
 
 
 def _is_no_order(*args: Any, **kwargs: Any) -> bool:
-    """Whether a set is of rows, which NumPy compares as structures, or of complex numbers, of
-    which NumPy's table keeps other ones among equals than a sort does."""
+    """Whether a set is of rows, which NumPy compares as structures, or of complex numbers, which
+    it keeps in a table: it is NumPy's where no kernels sort by several keys."""
+    if has_sorts():
+        return False
     if kwargs.get("axis") is not None or (len(args) > 4 and args[4] is not None):
         return True
     dtypes = [getattr(value, "dtype", None) for value in args]  # pandas has some of its own

@@ -1,8 +1,9 @@
 """Random bits and the numbers made of them on the host, by NumPy or the compiled part.
 
-The bits are those of the kernels (``kernels/lib/philox.cl``, ``normal.cl``). Normal numbers need
-fma, which NumPy does not have. Without the compiled part only kernels make them; where no kernel
-can run, the numbers here are nearly the same.
+The bits are those of the kernels (``kernels/lib/philox.cl``, ``normal.cl``, ``rejection.cl``).
+Normal numbers, and those that are drawn until one is accepted, need fma, which NumPy does not have.
+Without the compiled part only kernels make them; where no kernel can run, the numbers here are
+nearly the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from clfuse._core import loading
 
-__all__ = ["NEARLY", "NUMBERS"]
+__all__ = ["DRAWN", "NEARLY", "NUMBERS"]
 
 Array = Any
 
@@ -79,6 +80,43 @@ def _compiled_numbers(name: str) -> Callable[[np.dtype[Any]], Callable[..., Arra
     return make
 
 
+def _compiled_draws(name: str) -> Callable[[np.dtype[Any]], Callable[..., Array]]:
+    """What the compiled part draws until it is accepted, with the kernels' own formulas."""
+    kind = _core.DRAWN[name]  # type: ignore[union-attr]
+
+    def make(dtype: np.dtype[Any]) -> Callable[..., Array]:
+        def draw(*operands: Array) -> Array:
+            out = np.empty(np.broadcast_shapes(*[np.shape(each) for each in operands]), dtype)
+            given = [
+                np.ascontiguousarray(
+                    each if np.size(each) == 1 else np.broadcast_to(each, out.shape),
+                    np.int64 if place < _COUNTER else dtype,
+                )
+                for place, each in enumerate(operands)
+            ]
+            _core.drawn(kind, given, out)  # type: ignore[union-attr]
+            return out
+
+        return draw
+
+    return make
+
+
+_COUNTER: Final = 3
+"""Operands of a draw before its parameters: the element's number in its stream, key, position."""
+
+
+DRAWN: Final[dict[str, Callable[..., Array]]] = {}
+"""Rows of the op tables that `rejection` has, which is imported without the compiled part alone."""
+
+
+def _by_numpy(name: str) -> Callable[..., Array]:
+    def draw(*operands: Array) -> Array:
+        return DRAWN[name](*operands)
+
+    return draw
+
+
 def _of_bits(
     shift: Mapping[str, int], middle: float, exponent: Mapping[str, int]
 ) -> Callable[[np.dtype[Any]], Callable[..., Array]]:
@@ -113,6 +151,7 @@ if _core is not None:
     NUMBERS.update({
         name: _compiled_numbers(name) for name in _core.MADE_OF_BITS if "_of_bits_" in name
     })
+    NUMBERS.update({name: _compiled_draws(name) for name in _core.DRAWN})
 
 
 @lru_cache(maxsize=1)
@@ -165,5 +204,13 @@ NEARLY: Final = {
     "shuffled_place": _shuffled_place,
     "normal_of_bits_float64": _normal(np.float64),
     "normal_of_bits_float32": _normal(np.float32),
-}
+    **{
+        name: _by_numpy(name)
+        for name in (
+            "gamma_draw_float64", "gamma_draw_float32", "poisson_draw_float64",
+            "binomial_draw_float64", "hypergeometric_draw_float64", "zipf_draw_float64",
+            "von_mises_draw_float64",
+        )
+    },
+}  # fmt: skip
 """Rows for which NumPy has not the bits, but the values; or takes much longer than any kernel."""

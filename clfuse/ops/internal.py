@@ -41,6 +41,47 @@ def _of_bits(name: str, output: str) -> Ufunc:
                  define={"uint64": text}, libraries=libraries, weight=weight, output=output)
 
 
+_WORDS: Final = "\n".join([
+    "DEFINE_PHILOX(philox_bits, {T}, {U}, word0, word1)",
+    "DEFINE_PHILOX(philox_more_bits, {T}, {U}, word2, word3)",
+])
+_OPEN: Final = "DEFINE_OPEN_OF_BITS_{output}({{U}}, {kind})"
+_LOGS: Final = "\n".join([
+    f"DEFINE_VECTOR_{name}({{kind}}, {{mask}}, int{{{{W}}}}, {{scalar}})"
+    for name in ("LOG", "LOG1P", "EXP", "EXPM1")
+])
+_ANGLES: Final = "\n".join([
+    f"DEFINE_CIRCULAR({name}, {{kind}}, {{mask}}, int{{{{W}}}}, {{scalar}})"
+    for name in ("sin", "cos")
+])
+REJECTION: Final = (
+    "lanes.cl", "philox.cl", "normal.cl", "elementary.cl", "logarithm.cl", "exponential.cl",
+    "rejection.cl",
+)
+
+
+def _drawn(name: str, count: int, weight: float, output: str = "float64") -> Ufunc:
+    """Make the row of what is drawn until it is accepted: of the element's number in its stream, of
+    key and stream (int64), and of parameters of the result's dtype."""
+    scalar, mask = {"float64": ("double", "long{W}"), "float32": ("float", "int{W}")}[output]
+    kind = f"{scalar}{{W}}"
+    inputs = ",".join(["int64"] * 3 + [output] * count)
+    operands = ", ".join([f"{{{place}}}" for place in range(3 + count)])
+    text = "\n".join([_OPEN, _LOGS])
+    macro = f"DEFINE_{name.upper()}_DRAW({kind}, {{T}}, {{U}})"
+    if name == "gamma":
+        text += "\nDEFINE_POSITIVE_OF_BITS({{U}}, {kind})"
+        text += "\nDEFINE_NORMAL_OF_BITS({kind}, {scalar}, {mask}, {{I}}, {{U}})"
+        macro = f"DEFINE_GAMMA_DRAW({kind}, {scalar}, {mask}, {{T}}, {{U}})"
+    if name == "von_mises":
+        text += f"\n{_ANGLES}"
+    text = text.format(output=output, kind=kind, scalar=scalar, mask=mask)
+    return Ufunc(f"{name}_draw_{output}", 3 + count,
+                 {inputs: f"{name}_draw_{kind}({operands})"},
+                 define={inputs: f"{_WORDS}\n{text}\n{macro}"}, libraries=REJECTION,
+                 weight=weight, output=output)
+
+
 ROWS: Final = (
     # numpy.where: operand 0 is a mask in lanes of the size of the others' (the renderer's care).
     # At width 1 the condition is an int and the others may be float2, as clang allows.
@@ -90,6 +131,10 @@ ROWS: Final = (
     # What is made of 64 random bits: numbers in [0, 1), in (0, 1), in (0, 1], and normal ones.
     *(_of_bits(name, output) for name in ("uniform", "open", "positive", "normal")
       for output in ("float64", "float32")),
+    # Numbers that are drawn until one is accepted; the last operands are the parameters.
+    _drawn("gamma", 1, 60), _drawn("gamma", 1, 60, "float32"), _drawn("poisson", 1, 90),
+    _drawn("binomial", 2, 110), _drawn("hypergeometric", 3, 250), _drawn("zipf", 1, 130),
+    _drawn("von_mises", 1, 80),
     # math's in kernels, and scipy.special's. Builtins within 1 ulp on PoCL 3.1 and 2.7 on Intel's
     # runtime (2026.2), of 2,000 numbers each.
     *(Ufunc(name, 1, {"float": f"{builtin}({{0}})"}, weight=weight, ulp=4, output="same")

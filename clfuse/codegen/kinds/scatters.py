@@ -11,7 +11,7 @@ from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.loops import decode
 from clfuse.codegen.lines.names import UNIFORM
-from clfuse.dtypes import memory_type
+from clfuse.dtypes import memory_type, register_type
 from clfuse.ir.nodes import loop
 from clfuse.schedule.dataflow import needed_items
 from clfuse.schedule.lower.scatters import combined_among
@@ -181,13 +181,17 @@ def _fill_segments(kernel: Kernel, body: Body, k: SimpleNamespace, scatter: Scat
     loads = {item.var: item for item in kernel.body if isinstance(item, Load)}
     places, values = loads[scatter.position], loads[store.var]
     arguments.integer("n", kernel.extents[0])
-    k.memory = memory_type(store.dtype)
+    k.total_kind = register_type(store.dtype)
     k.place_kind = memory_type(places.dtype)
     k.places = f"{arguments.buffer(places.value, places.dtype)} + {places.access.offset}"
     k.values = f"{arguments.buffer(values.value, values.dtype)} + {values.access.offset}"
     k.out = arguments.buffer(store.value, store.dtype, written=True)
-    k.value_kind = memory_type(values.dtype)
+    k.memory = memory_type(values.dtype)
+    k.value_kind = register_type(values.dtype)
     dtype, inner = store.dtype, values.dtype
+    k.there = _in_register(writer, f"{k.out}[place]", dtype)
+    k.value_at = {at: _in_register(writer, f"values[{at}]", inner) for at in ("j", "low")}
+    k.stored = _in_memory(writer, "total", dtype)
     k.combined = _together(writer, scatter.how, inner, Register("total", dtype), "value")
     if not scatter.piece:
         return "segments.cl.mako"
@@ -195,10 +199,22 @@ def _fill_segments(kernel: Kernel, body: Body, k: SimpleNamespace, scatter: Scat
     k.applied = _together(writer, scatter.how, inner, Register("there", dtype), "total")
     how = combined_among(scatter.how)
     k.combined = _together(writer, how, inner, Register("total", inner), "value")
+    k.applied = _in_memory(writer, k.applied, dtype)
+    k.ends = [_in_memory(writer, name, inner) for name in ("first", "last")]
     _, left_places, left_values = kernel.stores
     k.left_places = arguments.buffer(left_places.value, left_places.dtype, written=True)
     k.left_values = arguments.buffer(left_values.value, left_values.dtype, written=True)
     return "segment_pieces.cl.mako"
+
+
+def _in_register(writer: Expressions, text: str, dtype: np.dtype) -> str:
+    """An element of memory as a number."""
+    return writer.from_half(text) if dtype.char == "e" else text
+
+
+def _in_memory(writer: Expressions, text: str, dtype: np.dtype) -> str:
+    """A number as an element of memory."""
+    return writer.to_half(text) if dtype.char == "e" else text
 
 
 def _together(

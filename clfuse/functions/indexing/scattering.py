@@ -38,6 +38,10 @@ SUMMED: Final = 1 << 15
 """Floats from which on those of few places are added up piece by piece: fewer are added in NumPy's
 order, by one work-item for each place."""
 
+ROUNDING: Final = frozenset(["add", "subtract", "multiply"])
+"""Operations whose grouping changes the digits of floats."""
+
+FLOAT32: Final = np.dtype(np.float32)
 UINT8: Final = np.dtype(np.uint8)
 UINT16: Final = np.dtype(np.uint16)
 
@@ -100,6 +104,8 @@ def fold_in_order(handle: Handle, chosen: Selection, value: Node, how: str) -> b
     if not scatters(get_device().traits) or count >= SORTED_ELEMENTS:
         return False
     size = math.prod(old.shape)
+    if value.dtype.char == "e" and how in ROUNDING and count >= SUMMED:
+        value = convert(value, FLOAT32)  # halves that are grouped would be rounded again and again
     dtype = POSITION if size < INDEX_LIMIT else INT64
     grid = build.view(build.iota(size), chosen.shape, chosen.offset, chosen.strides)
     place = convert(grid, dtype)
@@ -174,7 +180,7 @@ def folding_dtype(function: np.ufunc, dtype: np.dtype, other: np.dtype) -> np.dt
     found = native_dtype(out)
     if left != out or right != out or found is None or row.key([found.name] * 2) is None:
         return None
-    has_memory_type = all(each.kind in "iufc" and each.char != "e" for each in (dtype, found))
+    has_memory_type = dtype.kind in "iufc" and found.kind in "iufc"
     # A conversion of floats to integers would have to be NumPy's in every step.
     is_narrowed = dtype.kind in "iu" and found.kind not in "iu"
     return found if has_memory_type and not is_narrowed else None

@@ -17,21 +17,27 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse._core import loading
-from clfuse.arrays.handle import fresh, native_dtype, node_of
+from clfuse.arrays.expressions import convert, scalar
+from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of
 from clfuse.arrays.promotion import FLOAT64, INT64, UINT64
 from clfuse.config import settings
 from clfuse.engine.evaluate import host_view, upload
+from clfuse.interpreter.interpret import host_function
+from clfuse.interpreter.rng import NEARLY
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Op, loop, structural
 from clfuse.ir.trace import active
 from clfuse.runtime.devices.selection import current_device
+
+if loading.load() is None:
+    from clfuse.interpreter import rejection  # noqa: F401  (NumPy draws what is drawn by rejection)
 
 _LOW: Final = 0xFFFFFFFF
 _WORD: Final = 0xFFFFFFFFFFFFFFFF
@@ -173,22 +179,22 @@ class Philox4x32:
         self._ahead_from = -_BLOCK
         self._rows: dict[tuple[Op, int], tuple[int, np.ndarray]] = {}
 
-    def single(self) -> tuple[int, int]:
-        """The 128 bits of a draw of one number, by `philox`."""
-        if _core is not None:
-            return _core.both_words(self._key, self._next())  # type: ignore[no-any-return]
+    def single(self) -> tuple[int, int, int]:
+        """The 128 bits of a draw of one number, by `philox`, and its position."""
         position = self._next()
+        if _core is not None:
+            return *_core.both_words(self._key, position), position
         with self.lock:
             place = position - self._ahead_from
             if 0 <= place < len(self._ahead):
-                return self._ahead[place]
+                return *self._ahead[place], position
             follows = 0 <= place <= _BLOCK
             self._ahead_from = position
             if not follows:  # perhaps the only one
                 self._ahead = []
-                return philox(0, self._key, position)
+                return *philox(0, self._key, position), position
             self._ahead = _philox_block(self._key, position)
-            return self._ahead[0]
+            return *self._ahead[0], position
 
     def _next(self) -> int:
         """The position of a draw of one number."""
@@ -305,12 +311,12 @@ class Philox4x32:
         return f"<clfuse.random.{type(self).__name__} at 0x{id(self):X}>"
 
 
-def _is_few(count: int) -> bool:
-    """Whether the host makes so many numbers, of a draw that is not traced: few, or what would be
-    left to NumPy."""
-    if count <= _SMALL:
+def _is_few(count: int, weight: float) -> bool:
+    """Whether the host makes so many numbers, each of so many additions, of a draw that is not
+    traced: few, or what would be left to NumPy."""
+    if weight * count <= _BITS.weight * _SMALL:
         return True
-    return _core is not None and _core.is_done_at_once(float(_BITS.weight * count))
+    return _core is not None and _core.is_done_at_once(float(weight * count))
 
 
 def _restored(seed_seq: Any, key: int, position: int) -> Philox4x32:
@@ -334,10 +340,13 @@ def _constant(number: int) -> Node:
 class Draw:
     """The random bits of one draw, as numbers: lazy arrays of `shape`.
 
-    The methods may be called more than once: they look at the same bits.
+    The methods may be called more than once: they look at the same bits. `weight` is what the host
+    takes for a number, in additions.
     """
 
-    def __init__(self, generator: Philox4x32, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, generator: Philox4x32, shape: tuple[int, ...], weight: float = _BITS.weight
+    ) -> None:
         self._shape = shape
         self._count = math.prod(shape)
         tracing = active()
@@ -346,7 +355,7 @@ class Draw:
             self._key, self._position = tracing.draw(generator)
         else:
             _, position, self._key = generator.take()
-            if tracing is None and self._count and _is_few(self._count):
+            if tracing is None and self._count and _is_few(self._count, weight):
                 self._here = current_device()
                 if settings.host_us and settings.fusion and self._here.fp64:
                     self._generator, self._at = generator, position
@@ -363,15 +372,6 @@ class Draw:
             return _core.result(whole, self._here)
         return fresh(upload(row.reshape(self._shape)))
 
-    def made_here(self, formula: Callable[[Any], Any]) -> Any:
-        """What NumPy makes of a small draw by a formula of it and of numbers, as an array; None
-        where the draw is recorded."""
-        if self._generator is None or _core is None or not self._shape:
-            return None
-        with np.errstate(all="ignore"):
-            made = formula(_DrawHere(self._generator, self._at, self._shape))
-        return _core.result(made, self._here)
-
     def node(self, *, more: bool = False) -> Node:
         """64 bits an element, uint64; `more` gives 64 others."""
         op = _MORE_BITS if more else _BITS
@@ -382,6 +382,21 @@ class Draw:
     def bits(self) -> Any:
         """`node` as an array."""
         return fresh(self.node())
+
+    def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> Any:
+        """Numbers that are drawn until one is accepted (``kernels/lib/rejection.cl``), of
+        parameters that broadcast to the shape."""
+        dtype = native_dtype(dtype) or dtype
+        op = accepted_loop(name, len(parameters), dtype)
+        if self._generator is not None:
+            self._position = _constant(self._at)
+            self._index = build.reshape(build.iota(self._count), self._shape)
+        given = [
+            convert(node_of(each), dtype) if isinstance(each, Handle) else scalar(each, dtype)
+            for each in parameters
+        ]
+        counter = self._index, self._key, self._position
+        return fresh(build.elementwise(op, (*counter, *given), self._shape))
 
     def _made(self, name: str, dtype: np.dtype) -> Any:
         dtype = native_dtype(dtype) or dtype  # CLFUSE_FP64=downcast
@@ -432,6 +447,28 @@ class Draw:
         return high(first) + np.less(low + high(self.node(more=True)), low)  # the carry
 
 
+def accepted_loop(name: str, parameters: int, dtype: np.dtype) -> Op:
+    """The operation of `Draw.accepted`."""
+    inputs = (INT64,) * 3 + (dtype,) * parameters
+    return loop(f"{name}_draw_float{8 * dtype.itemsize}", inputs, dtype)
+
+
+def made_here(draws: Sequence[Draw], formula: Callable[..., Any]) -> Any:
+    """What NumPy makes of small draws of one shape by a formula of them and of numbers, as an
+    array; None where they are recorded."""
+    if _core is None or not draws[0]._shape:
+        return None
+    here = [
+        _DrawHere(draw._generator, draw._at, draw._shape)
+        for draw in draws if draw._generator is not None
+    ]  # fmt: skip
+    if len(here) < len(draws):
+        return None
+    with np.errstate(all="ignore"):
+        made = formula(*here)
+    return _core.result(made, draws[0]._here)
+
+
 class _DrawHere:
     """The numbers of a small `Draw` as arrays of NumPy's."""
 
@@ -445,6 +482,14 @@ class _DrawHere:
         made = np.empty(self._shape, dtype)
         _core.draw(kind, made, made.size, self._generator._key, self._at)  # type: ignore[union-attr]
         return made
+
+    def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        count = math.prod(self._shape)
+        index = np.arange(count).reshape(self._shape)
+        counter = index, *_counter(self._generator._key, self._at)
+        draw = host_function(accepted_loop(name, len(parameters), dtype))
+        return draw(*counter, *parameters)  # type: ignore[misc,no-any-return]
 
     def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
         """As of `Draw`."""
@@ -463,12 +508,27 @@ class _DrawHere:
         return self._row("normal", dtype)
 
 
+def _counter(key: int, position: int) -> tuple[np.ndarray, np.ndarray]:
+    """Key and position as NumPy's arrays of int64."""
+    both = np.array([key, position], np.uint64).view(np.int64)
+    return both[0], both[1]
+
+
 class SingleDraw:
     """What `Draw` is for one number, on the host: NumPy scalars, normal ones to a few ulp where
     there is no compiled part."""
 
     def __init__(self, generator: Philox4x32) -> None:
-        self._bits = generator.single()
+        self._generator = generator
+        *self._bits, self._at = generator.single()
+
+    def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> Any:
+        """Drawn until it is accepted."""
+        op = accepted_loop(name, len(parameters), dtype)
+        draw = host_function(op) or NEARLY[op.name]
+        counter = np.zeros(1, np.int64), *_counter(self._generator._key, self._at)
+        given = [np.asarray(each, dtype) for each in parameters]
+        return draw(*counter, *given)[0]  # type: ignore[index]
 
     def bits(self) -> Any:
         """64 random bits, uint64."""

@@ -1,9 +1,4 @@
-"""Distributions as formulas on random numbers, with NumPy's checks of their parameters.
-
-A formula gets a `Draw` or a `SingleDraw` and is written with NumPy's functions, which record lazy
-operands and compute all others. All but the discrete ones are inverse distribution functions of one
-uniform number.
-"""
+"""Draws from `formulas.DISTRIBUTIONS`: parameters, shapes, NumPy's errors, arrays drawn into."""
 
 from __future__ import annotations
 
@@ -14,161 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import from_host, host_scalar
+from clfuse.arrays.conversion import NotNative, from_host, host_scalar
 from clfuse.arrays.expressions import broadcast_shapes, shape_text
-from clfuse.arrays.handle import Handle, native_dtype
-from clfuse.arrays.promotion import FLOAT64
-from clfuse.frozen import frozen
+from clfuse.arrays.handle import Handle, native_dtype, node_of
+from clfuse.arrays.promotion import FLOAT64, INT64
+from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
 
-from .bits import Draw, Philox4x32, SingleDraw, as_array
-
-Check = Callable[..., tuple[type[Exception], str] | None]
-
-
-# -- what NumPy asks of parameters that are arrays ------------------------------------------------
-
-
-def _any(mask: Any) -> bool:
-    return bool(np.any(mask))
-
-
-def _non_negative(place: int, name: str) -> Check:
-    def check(*parameters: Any) -> tuple[type[Exception], str] | None:
-        value = parameters[place]
-        bad = np.logical_and(np.logical_not(np.isnan(value)), np.signbit(value))
-        return (ValueError, f"{name} < 0") if _any(bad) else None
-
-    return check
-
-
-def _positive(name: str) -> Check:
-    def check(value: Any) -> tuple[type[Exception], str] | None:
-        return (ValueError, f"{name} <= 0") if _any(np.less_equal(value, 0)) else None
-
-    return check
-
-
-def _range(low: Any, high: Any) -> tuple[type[Exception], str] | None:
-    extent = np.subtract(high, low)
-    if _any(np.logical_not(np.isfinite(extent))):
-        return OverflowError, "Range exceeds valid bounds"
-    return (ValueError, "high - low < 0") if _any(np.signbit(extent)) else None
-
-
-def _sides(left: Any, mode: Any, right: Any) -> tuple[type[Exception], str] | None:
-    for bad, text in (
-        (np.greater(left, mode), "left > mode"),
-        (np.greater(mode, right), "mode > right"),
-        (np.equal(left, right), "left == right"),
-    ):
-        if _any(bad):
-            return ValueError, text
-    return None
-
-
-def _probability(p: Any) -> tuple[type[Exception], str] | None:
-    fits = np.logical_and(np.greater_equal(p, 0), np.less_equal(p, 1))
-    return (ValueError, "p < 0, p > 1 or p contains NaNs") if _any(np.logical_not(fits)) else None
-
-
-def _nothing(*parameters: Any) -> None:
-    return None
-
-
-# -- formulas -------------------------------------------------------------------------------------
-
-
-def exponential(draw: Any, dtype: np.dtype = FLOAT64) -> Any:
-    """Exponential with mean 1."""
-    return 0.0 - np.log(draw.positive(dtype))  # 0 rather than -0 where the logarithm is 0
-
-
-def _laplace(draw: Any, loc: Any, scale: Any) -> Any:
-    u = draw.inner()
-    return np.where(
-        np.less(u, 0.5), loc + scale * np.log(2.0 * u), loc - scale * np.log(2.0 - 2.0 * u)
-    )
-
-
-def _logistic(draw: Any, loc: Any, scale: Any) -> Any:
-    u = draw.inner()
-    return loc + scale * np.log(u / (1.0 - u))
-
-
-def _weibull(draw: Any, a: Any) -> Any:
-    # NumPy: 0 for a == 0, where the power would be of 1 / 0.
-    return np.where(np.equal(a, 0.0), 0.0, np.power(exponential(draw), 1.0 / _nonzero(a)))
-
-
-def _nonzero(a: Any) -> Any:
-    return np.where(np.equal(a, 0.0), 1.0, a)
-
-
-def _power(draw: Any, a: Any) -> Any:
-    return np.power(0.0 - np.expm1(0.0 - exponential(draw)), 1.0 / a)
-
-
-def _triangular(draw: Any, left: Any, mode: Any, right: Any) -> Any:
-    u = draw.uniform()
-    base = right - left
-    rising = left + np.sqrt(u * (mode - left) * base)
-    falling = right - np.sqrt((1.0 - u) * (right - mode) * base)
-    return np.where(np.less_equal(u * base, mode - left), rising, falling)
-
-
-@frozen
-class Distribution:
-    """A formula on a draw and the parameters, and what is wrong with parameters that are arrays.
-
-    `checked` are the places of the parameters whose values the check looks at: those of lazy arrays
-    are computed then, as NumPy raises at the call.
-    """
-
-    formula: Callable[..., Any]
-    check: Check = _nothing
-    checked: tuple[int, ...] = ()
-
-
-DISTRIBUTIONS: Final[dict[str, Distribution]] = {
-    "uniform": Distribution(
-        lambda draw, low, high: low + (high - low) * draw.uniform(), _range, (0, 1)
-    ),
-    "normal": Distribution(
-        lambda draw, loc, scale: loc + scale * draw.normal(), _non_negative(1, "scale"), (1,)
-    ),
-    "lognormal": Distribution(
-        lambda draw, mean, sigma: np.exp(mean + sigma * draw.normal()),
-        _non_negative(1, "sigma"),
-        (1,),
-    ),
-    "exponential": Distribution(
-        lambda draw, scale: scale * exponential(draw), _non_negative(0, "scale"), (0,)
-    ),
-    "laplace": Distribution(_laplace, _non_negative(1, "scale"), (1,)),
-    "logistic": Distribution(_logistic, _non_negative(1, "scale"), (1,)),
-    "gumbel": Distribution(
-        lambda draw, loc, scale: loc - scale * np.log(0.0 - np.log(draw.inner())),
-        _non_negative(1, "scale"),
-        (1,),
-    ),
-    "rayleigh": Distribution(
-        lambda draw, scale: scale * np.sqrt(2.0 * exponential(draw)),
-        _non_negative(0, "scale"),
-        (0,),
-    ),
-    "weibull": Distribution(_weibull, _non_negative(0, "a"), (0,)),
-    "pareto": Distribution(lambda draw, a: np.expm1(exponential(draw) / a), _positive("a"), (0,)),
-    "power": Distribution(_power, _positive("a"), (0,)),
-    "triangular": Distribution(_triangular, _sides, (0, 1, 2)),
-    "standard_cauchy": Distribution(lambda draw: np.tan(np.pi * (draw.inner() - 0.5))),
-    "bernoulli": Distribution(
-        lambda draw, p: np.less(draw.uniform(), p).astype(np.int64), _probability, (0,)
-    ),
-}
-
-
-# -- drawing --------------------------------------------------------------------------------------
+from .bits import Draw, Philox4x32, SingleDraw, as_array, made_here
+from .formulas import DISTRIBUTIONS, Distribution
 
 
 def requested_size(size: Any) -> tuple[int, ...] | None:
@@ -187,19 +36,37 @@ def requested_size(size: Any) -> tuple[int, ...] | None:
     return require_room(shape, FLOAT64)
 
 
-def _parameter(value: Any) -> Any:
-    """A parameter as float64: a Python float or a lazy scalar, or an array, where it has axes."""
+def _parameter(value: Any, dtype: np.dtype) -> Any:
+    """A parameter of float64 or int64: a Python number or a lazy scalar, or an array, where it has
+    axes."""
     if isinstance(value, Handle):
-        if not np.can_cast(value._dtype, np.float64, "safe"):
+        if not np.can_cast(value._dtype, dtype, "safe") and value._shape:
             raise TypeError(
-                f"Cannot cast array data from {value._dtype!r} to dtype('float64') according to "
+                f"Cannot cast array data from {value._dtype!r} to {dtype!r} according to "
                 "the rule 'safe'"
             )
-        return value.astype(np.float64, copy=False)
+        return value.astype(dtype, copy=False)
     array = np.asarray(value)
     if array.ndim == 0:
         return value
-    return array.astype(np.float64, casting="safe")
+    return array.astype(dtype, casting="safe")
+
+
+def ends(value: Any) -> np.ndarray:
+    """What NumPy's checks of ranges find in an array, as four numbers: extremes, NaN, and -0."""
+    dtype = value.dtype
+    flat = value.reshape(-1)
+    if not len(flat):
+        return np.empty(0, dtype)
+    parts = [np.fmin.reduce(flat), np.fmax.reduce(flat)]
+    if dtype.kind == "f":
+        is_zero = np.logical_and(np.equal(flat, 0), np.signbit(flat))
+        parts += [np.isnan(flat).any(), is_zero.any()]
+    if isinstance(value, Handle):
+        evaluate_nodes([node_of(part) for part in parts])
+    least, most, *special = [_host_number(part) for part in parts]
+    odd = [number for number, there in zip((np.nan, -0.0), special, strict=False) if there]
+    return np.array([least, most, *odd, *[least] * (2 - len(odd))], dtype)
 
 
 def _is_array(value: Any) -> bool:
@@ -273,11 +140,15 @@ def sample(
     row = DISTRIBUTIONS[name]
     if name in _LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
         return few
+    if row.is_wide and handles.lacks_fp64():
+        raise NotNative("in double precision, which the device has not")
+    kinds = [INT64 if place in row.whole else FLOAT64 for place in range(len(parameters))]
     if all(type(value) is float or type(value) is int for value in parameters):
         if examiner is not None:
             examiner(*parameters, 0)
-        return _of_numbers(row, generator, [float(value) for value in parameters], size)
-    given = [_parameter(value) for value in parameters]
+        given = [_number(value, kind) for value, kind in zip(parameters, kinds, strict=True)]
+        return _of_numbers(row, generator, given, size)
+    given = [_parameter(value, kind) for value, kind in zip(parameters, kinds, strict=True)]
     shape = requested_size(size)
     arrays = [value for value in given if _is_array(value)]
     if not arrays and (shape is None or row.checked):
@@ -286,40 +157,55 @@ def sample(
             for place, value in enumerate(given)
         ]
     if arrays:
-        failure = row.check(*given)
-        if failure is not None:
-            raise failure[0](failure[1])
+        _check(row, examiner, given)
         shape = _full_shape(broadcast_shapes(*[tuple(value.shape) for value in arrays]), size)
     elif examiner is not None:
         examiner(*[0.0 if isinstance(value, Handle) else value for value in given], 0)
-    given = [value if _is_array(value) else _as_float(value) for value in given]
-    if not arrays and all(type(value) is float for value in given):
+    given = [
+        value if _is_array(value) else _number(value, kind)
+        for value, kind in zip(given, kinds, strict=True)
+    ]
+    if not arrays and not any(isinstance(value, Handle) for value in given):
         return _of_numbers(row, generator, given, shape)
-    if shape is None:
-        with np.errstate(all="ignore"):
-            return row.formula(SingleDraw(generator), *given).item()
-    draw = Draw(generator, shape)
+    assert shape is not None
+    draws = [Draw(generator, shape, row.weight) for _ in range(row.draws)]
     lazy = [from_host(value) if isinstance(value, np.ndarray) else value for value in given]
-    return as_array(row.formula(draw, *lazy))
+    return as_array(row.formula(*draws, *lazy))
+
+
+def _check(row: Distribution, examiner: Callable[..., Any] | None, given: Sequence[Any]) -> None:
+    """Raise NumPy's error for parameters some of which are arrays."""
+    if row.check is not None:
+        with np.errstate(all="ignore"):
+            failure = row.check(*given)
+        if failure is not None:
+            raise failure[0](failure[1])
+    elif examiner is not None:
+        examiner(*[
+            ends(value) if _is_array(value) else _host_number(value) for value in given
+        ])
 
 
 def _of_numbers(
-    row: Distribution, generator: Philox4x32, parameters: Sequence[float], size: Any
+    row: Distribution, generator: Philox4x32, parameters: Sequence[Any], size: Any
 ) -> Any:
     """`sample` where the parameters are good numbers."""
     if size is None:
+        singles = [SingleDraw(generator) for _ in range(row.draws)]
         with np.errstate(all="ignore"):
-            return row.formula(SingleDraw(generator), *parameters).item()
+            return row.formula(*singles, *parameters).item()
     shape = requested_size(size)
     assert shape is not None
-    draw = Draw(generator, shape)
-    made = draw.made_here(lambda here: row.formula(here, *parameters))
-    return as_array(row.formula(draw, *parameters)) if made is None else made
+    draws = [Draw(generator, shape, row.weight) for _ in range(row.draws)]
+    made = made_here(draws, lambda *here: row.formula(*here, *parameters))
+    return as_array(row.formula(*draws, *parameters)) if made is None else made
 
 
-def _as_float(value: Any) -> Any:
-    """A scalar parameter, now known to be good: a Python float unless it is lazy."""
-    return value if isinstance(value, Handle) else float(value)
+def _number(value: Any, kind: np.dtype) -> Any:
+    """A scalar parameter, now known to be good: a Python number unless it is lazy."""
+    if isinstance(value, Handle):
+        return value
+    return int(value) if kind is INT64 else float(value)
 
 
 def integers(generator: Philox4x32, low: int, high: int, shape: Any, dtype: np.dtype) -> Any:

@@ -1,42 +1,35 @@
 """`Generator`: draws in kernels by counter, or on the host where the stream is NumPy's.
 
-Its bit generator decides which. `Philox4x32` is native: arrays of uniform, normal and the other
-distributions of `distributions` are recorded, and random orders (`permutations`). NumPy draws the
-rest (gamma, Poisson, ...) on the host, also from key and position alone. A bit generator of NumPy's
-was chosen for its stream, so everything is drawn from that stream, on the host.
+Its bit generator decides which. `Philox4x32` is native: arrays of uniform and normal numbers are
+recorded, the distributions of `formulas`, and random orders (`permutations`). NumPy draws the rest
+on the host, also from key and position alone. A bit generator of NumPy's was chosen for its stream,
+so everything is drawn from that stream, on the host.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, host_scalar, host_view
+from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, native_dtype
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.config import settings
 from clfuse.counters import when_seeded
 from clfuse.dispatch.host_call import host_call
-from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 from clfuse.errors import warn_user
 
-from . import distributions, permutations
+from . import distributions, formulas, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-EXAMINER: Final = np.random.Generator(np.random.PCG64(0))
-"""Says what NumPy would about arguments; what it draws is thrown away."""
-
+from .methods import EXAMINER, Distributions, natively, on_host
 
 _FAR: Final = 1 << 62
 """Bounds of `integers` within this need no second look."""
@@ -44,39 +37,7 @@ _FAR: Final = 1 << 62
 _NUMPYS_INTEGERS: Final = frozenset(np.dtype(char).type for char in "bBhHiIlLqQ")
 
 
-def on_host(value: Any) -> Any:
-    """A seed or size without handles."""
-    if type(value) in handles.SCALARS:
-        return host_scalar(value)
-    return host_view(value) if isinstance(value, Handle) else value
-
-
-def _natively(method: _Method) -> _Method:
-    """Decorator: this method is for native bit generators, NumPy's own for the others, and where
-    it says `NotNative`."""
-    name = method.__name__
-
-    @functools.wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._numpy is not None:
-            return self._hosted(name, args, kwargs)
-        if not FLAGS.isdisjoint(kwargs):
-            refuse_odd_flags(getattr(EXAMINER, name), args, kwargs)
-        try:
-            return method(self, *args, **kwargs)
-        except NotNative as missing:
-            reason = str(missing)
-        except Exception as error:  # noqa: BLE001 (NumPy says which it is)
-            wrong = preferred_error(error, getattr(EXAMINER, name), args, kwargs)
-            if wrong is not None:
-                raise wrong from None
-            reason = str(error)
-        return self._hosted(name, args, kwargs, reason)
-
-    return call  # type: ignore[return-value]
-
-
-class Generator:
+class Generator(Distributions):
     """Random numbers as lazy arrays; the interface of `numpy.random.Generator`.
 
     Parameters
@@ -138,7 +99,7 @@ class Generator:
 
     # -- uniform bits ------------------------------------------------------------------------------
 
-    @_natively
+    @natively
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Uniform in [0, 1); float64 in steps of 2**-53, float32 of 2**-24."""
         if dtype is np.float64 and out is None:
@@ -148,7 +109,7 @@ class Generator:
                 return few
         return self._standard("random", lambda draw, of: draw.uniform(of), size, dtype, out)
 
-    @_natively
+    @natively
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Normal with mean 0 and standard deviation 1."""
         if dtype is np.float64 and out is None:
@@ -158,12 +119,12 @@ class Generator:
                 return few
         return self._standard("standard_normal", lambda draw, of: draw.normal(of), size, dtype, out)
 
-    @_natively
+    @natively
     def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> Any:
         """Exponential with mean 1; `method` changes nothing."""
-        return self._standard("standard_exponential", distributions.exponential, size, dtype, out)
+        return self._standard("standard_exponential", formulas.exponential, size, dtype, out)
 
     def _standard(
         self, name: str, formula: Callable[..., Any], size: Any, dtype: Any, out: Any
@@ -180,7 +141,7 @@ class Generator:
         value = as_array(formula(Draw(self.bit_generator, shape), wanted))
         return value if out is None else distributions.deliver_draws(value, out)
 
-    @_natively
+    @natively
     def integers(
         self,
         low: Any,
@@ -243,7 +204,7 @@ class Generator:
             return made
         return dtype(made) if dtype is bool or dtype is int else wanted.type(made)
 
-    @_natively
+    @natively
     def choice(
         self,
         a: Any,
@@ -253,13 +214,10 @@ class Generator:
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        """Elements of `a`, or of ``arange(a)``; on the host with probabilities `p` and without
-        replacement."""
-        if not replace and p is not None:
-            raise NotNative("with probabilities and without replacement")
+        """Elements of `a`, or of ``arange(a)``, also with probabilities `p`."""
         shape = distributions.requested_size(size)
         if not replace or p is not None:
-            return self._choose(a, shape, p, axis)
+            return self._choose(a, shape, p, axis, once=not replace)
         wanted = shape is None or 0 not in shape
         if not isinstance(a, Handle):
             a = np.asarray(a) if not isinstance(a, int) else a
@@ -285,7 +243,9 @@ class Generator:
                 return few
         return distributions.integers(self.bit_generator, 0, count - 1, shape, INT64)
 
-    def _choose(self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int) -> Any:
+    def _choose(
+        self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int, *, once: bool
+    ) -> Any:
         """`choice` with probabilities, or without replacement."""
         if shape is None or 0 in shape:
             raise NotNative("one alone, or none")
@@ -294,10 +254,11 @@ class Generator:
         if p is None:
             index = permutations.chosen_once(self.bit_generator, HOST, count, shape)
         else:
-            index = permutations.probable(self.bit_generator, EXAMINER, count, p, shape)
+            chosen = permutations.probable_once if once else permutations.probable
+            index = chosen(self.bit_generator, EXAMINER, count, p, shape)
         return index if array is None else array.take(index, axis=axis)
 
-    @_natively
+    @natively
     def permutation(self, x: Any, axis: int = 0) -> Any:
         """``arange(x)``, or the elements of `x` along an axis, in a random order."""
         if type(x) is int or type(x) in handles.SCALARS or not np.ndim(x):
@@ -307,90 +268,22 @@ class Generator:
             return as_array(permutations.numbers(self.bit_generator, HOST, count))
         return permutations.ordered(self.bit_generator, HOST, permutations.as_array(x), axis)
 
-    @_natively
+    @natively
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Any:
+        """The elements along an axis in random orders, each slice in its own."""
+        array = permutations.as_array(x)
+        if out is not None and not isinstance(out, Handle):
+            raise NotNative("into an array of NumPy's")
+        kind = (array._shape, array._dtype, True)
+        if out is not None and (out._shape, out._dtype, handles.is_writeable(out)) != kind:
+            raise NotNative("into an array of another kind")
+        found = permutations.permuted(self.bit_generator, HOST, array, axis)
+        return as_array(found) if out is None else distributions.deliver_draws(found, out)
+
+    @natively
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Put the elements of `x` along an axis into a random order, in place."""
         permutations.shuffle_in_place(self.bit_generator, HOST, x, axis)
-
-    # -- distributions -----------------------------------------------------------------------------
-
-    def _sample(self, name: str, size: Any, *parameters: Any, like: str = "") -> Any:
-        examiner = getattr(EXAMINER, like or name) if parameters else None
-        return distributions.sample(name, examiner, self.bit_generator, parameters, size)
-
-    @_natively
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        """Uniform between `low` and `high`."""
-        return self._sample("uniform", size, low, high)
-
-    @_natively
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Normal with mean `loc` and standard deviation `scale`."""
-        return self._sample("normal", size, loc, scale)
-
-    @_natively
-    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
-        """The exponential of normal numbers."""
-        return self._sample("lognormal", size, mean, sigma)
-
-    @_natively
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        """Exponential with mean `scale`."""
-        return self._sample("exponential", size, scale)
-
-    @_natively
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Exponential to both sides of `loc`."""
-        return self._sample("laplace", size, loc, scale)
-
-    @_natively
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Logistic."""
-        return self._sample("logistic", size, loc, scale)
-
-    @_natively
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Gumbel's, of largest values."""
-        return self._sample("gumbel", size, loc, scale)
-
-    @_natively
-    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Any:
-        """Distance from the origin of two normal numbers."""
-        return self._sample("rayleigh", size, scale)
-
-    @_natively
-    def weibull(self, a: Any, size: Any = None) -> Any:
-        """Weibull's, of shape `a`."""
-        return self._sample("weibull", size, a)
-
-    @_natively
-    def pareto(self, a: Any, size: Any = None) -> Any:
-        """Pareto's second (Lomax), of shape `a`."""
-        return self._sample("pareto", size, a)
-
-    @_natively
-    def power(self, a: Any, size: Any = None) -> Any:
-        """Density ``a * x**(a - 1)`` in [0, 1]."""
-        return self._sample("power", size, a)
-
-    @_natively
-    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Any:
-        """A triangle from `left` over `mode` to `right`."""
-        return self._sample("triangular", size, left, mode, right)
-
-    @_natively
-    def standard_cauchy(self, size: Any = None) -> Any:
-        """Cauchy's with mode 0."""
-        return self._sample("standard_cauchy", size)
-
-    @_natively
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """How many of `n` trials succeed; ``n=1`` is native, others are NumPy's."""
-        if type(n) is not int or n != 1:
-            raise NotNative("more trials than one")
-        if not np.ndim(p):
-            EXAMINER.binomial(1, on_host(p), 0)
-        return distributions.sample("bernoulli", None, self.bit_generator, (p,), size)
 
 
 def _population(a: Any) -> int:

@@ -40,10 +40,15 @@ _NATIVE: Final = frozenset(
     """
     random random_sample standard_normal standard_exponential uniform normal lognormal exponential
     laplace logistic gumbel rayleigh weibull pareto power triangular standard_cauchy binomial
-    permutation shuffle
+    permutation shuffle poisson geometric negative_binomial hypergeometric logseries zipf gamma
+    standard_gamma chisquare noncentral_chisquare f noncentral_f standard_t beta wald vonmises
+    dirichlet multinomial multivariate_normal
 """.split()
 )
 """Methods that RandomState has of Generator."""
+
+_STRICTER: Final = frozenset({"dirichlet", "hypergeometric", "logseries", "multinomial"})
+"""Those of them in which RandomState refuses what Generator takes."""
 
 _LEGACY_EXAMINER: Final = np.random.RandomState(0)
 
@@ -147,11 +152,12 @@ class RandomState:
             return hosted_method(getattr(self._numpy, name), args, kwargs, f"RandomState.{name}")
         if name in _NATIVE and _are_of(name, args, kwargs):
             method = getattr(self._generator, _RENAMED.get(name, name))
-            if name != "binomial" or _is_one(args[0] if args else kwargs.get("n")):
-                try:
-                    return method(*args, **kwargs)
-                except (OverflowError, TypeError, ValueError):
-                    pass  # it checks more than this class does: NumPy's draws, or raises
+            try:
+                if name in _STRICTER:
+                    _examine(name, args, kwargs)
+                return method(*args, **kwargs)
+            except (OverflowError, TypeError, ValueError):
+                pass  # it checks other things than this class does: NumPy's draws, or raises
         return self._on_host(name, args, kwargs)
 
     def _on_host(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -203,7 +209,7 @@ class RandomState:
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
         """Elements of the vector `a`, or of ``arange(a)``."""
-        if self._numpy is not None or (not replace and p is not None):
+        if self._numpy is not None:
             return self._call("choice", (a, size, replace, p), {})
         if np.ndim(a) > 1:
             raise ValueError("a must be 1-dimensional")
@@ -221,8 +227,16 @@ class RandomState:
         return self._generator.integers(0, np.iinfo(np.int_).max, size, np.int_, endpoint=True)
 
 
-def _is_one(value: Any) -> bool:
-    return type(value) is int and value == 1
+def _examine(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """NumPy's errors for numbers, or for the vector, that `RandomState` is told to draw with; of
+    arrays in the place of numbers TypeError."""
+    names = _parameters(name)
+    given = dict(zip(names, args, strict=False)) | kwargs
+    given.pop("size", None)
+    parameters = {key: on_host(value) for key, value in given.items()}
+    if name not in ("dirichlet", "multinomial") and any(map(np.ndim, parameters.values())):
+        raise TypeError("the older interface is asked about numbers alone")
+    getattr(_LEGACY_EXAMINER, name)(**parameters, size=0)
 
 
 def _around(numpys: Any) -> RandomState:

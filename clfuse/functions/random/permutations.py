@@ -18,7 +18,8 @@ from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of
 from clfuse.arrays.host_array import affordable, is_calculated_here, wrap_result
 from clfuse.arrays.promotion import INT64, UINT64
-from clfuse.arrays.views import strict_axis
+from clfuse.arrays.views import reshape_view, strict_axis
+from clfuse.functions.indexing.taking import take_along_axis
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Node, loop
@@ -28,9 +29,11 @@ from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .bits import Draw, Philox4x32
+from .formulas import exponential
 
 __all__ = [
-    "FEW", "as_array", "chosen_once", "numbers", "order", "ordered", "probable", "shuffle_in_place",
+    "FEW", "as_array", "chosen_once", "numbers", "order", "ordered", "permuted", "probable",
+    "probable_once", "shuffle_in_place",
 ]  # fmt: skip
 
 FEW: Final = 4096
@@ -130,6 +133,54 @@ def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) ->
     table = fresh(node_of(from_host(ends)))
     drawn = Draw(bits, shape).uniform()
     return np.searchsorted(table, drawn, side="right")
+
+
+def permuted(bits: Philox4x32, host: Any, array: Any, axis: Any) -> Any:
+    """The elements along an axis in random orders, another one for each slice; all of them in one
+    order where no axis is named."""
+    shape = array._shape
+    if axis is None:
+        flat = reshape_view(array, (math.prod(shape),))
+        return reshape_view(ordered(bits, host, flat, 0), shape)
+    place = strict_axis(as_index(axis), len(shape))
+    count = shape[place]
+    if math.prod(shape) <= FEW and active() is None:
+        steps = np.arange(count).reshape(-1, *(1,) * (len(shape) - place - 1))
+        whole = np.broadcast_to(steps, shape)
+        return take_along_axis(
+            array, from_host(host.drawn(bits, host.generator.permuted, whole, axis=place)), place
+        )
+    if count >= MOST:
+        raise NotNative("of so many elements")
+    rows = (*shape[:place], 1, *shape[place + 1 :])
+    seed = Draw(bits, rows).node()
+    key, other = convert(seed, _UINT32), convert(
+        combine(np.right_shift, seed, scalar(32, UINT64)), _UINT32
+    )
+    steps = (count, *(1,) * (len(shape) - place - 1))
+    places = build.reshape(convert(build.iota(count), _UINT32), steps)
+    found = build.elementwise(_PLACE, (places, scalar(count, _UINT32), key, other), shape)
+    return take_along_axis(array, fresh(known_within(convert(found, INT64), count)), place)
+
+
+def probable_once(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) -> Any:
+    """Different numbers below `count`, one after the other, each with its probability among those
+    that are left; NumPy's errors for bad ones.
+
+    That is the order in which exponential numbers of these rates come: P. S. Efraimidis, P. G.
+    Spirakis, Weighted random sampling with a reservoir (2006).
+    """
+    given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
+    examiner.choice(count, 1, p=given)
+    size = math.prod(shape)
+    if size > count:
+        raise NotNative("more than there are")
+    if np.count_nonzero(given > 0) < size:
+        raise ValueError("Fewer non-zero entries in p than size")
+    with np.errstate(divide="ignore"):
+        means = from_host(1.0 / given.astype(np.float64))
+    order = np.argsort(exponential(Draw(bits, (count,))) * means, kind="stable")
+    return np.reshape(order[:size], shape)
 
 
 def _taken(array: Handle, at: Node, axis: int) -> Any:

@@ -27,7 +27,7 @@ from clfuse.arrays.memory_order import arrange_axes, copy_order, permuted_node, 
 from clfuse.arrays.promotion import INT64
 from clfuse.arrays.views import normalized_axis, permute_axes, reshape_view
 from clfuse.dispatch.host_call import count_copies, native
-from clfuse.dispatch.library_steps import size_of, step
+from clfuse.dispatch.library_steps import has_sorts, size_of, step
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions.indexing.gathering import mutate
 from clfuse.functions.indexing.subscripts import put
@@ -92,31 +92,26 @@ def _reversed(handle: Handle) -> Handle:
 
 
 def _has_kernels(name: str, dtype: np.dtype) -> bool:
-    """Whether the current device sorts by kernels of ours (`schedule.lower.sorting`)."""
-    if name not in _BY_KERNELS or dtype.kind == "c":
-        return False
-    from clfuse.runtime.devices.selection import get_device
-
-    return get_device().traits.schedule == "gpu"
+    """Whether the current device does this sort by kernels of ours."""
+    return name in _BY_KERNELS and dtype.kind != "c" and has_sorts()
 
 
 def _has_keys(dtype: np.dtype) -> bool:
     """Whether it sorts complex numbers by kernels, as several keys."""
-    return dtype.kind == "c" and _has_kernels("argsort", _part_of(dtype))
+    return dtype.kind == "c" and has_sorts()
 
 
-def _part_of(dtype: np.dtype) -> np.dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}")
-
-
-def _keys(array: Any) -> list[Any]:
-    """What complex numbers are sorted by, the least important first. NaN in the imaginary part goes
-    behind all numbers, NaN in the real part behind that."""
+def keys_of(array: Any) -> list[Any]:
+    """The real keys that numbers are sorted by, the least important first: of real ones themselves.
+    Of complex ones NaN in the imaginary part goes behind all numbers, NaN in the real part behind
+    that."""
+    if array.dtype.kind != "c":
+        return [array]
     real, imaginary = array.real, array.imag
     return [imaginary, real, np.isnan(real) * np.uint8(2) + np.isnan(imaginary)]
 
 
-def _order_by(keys: Sequence[Any], place: int) -> Any:
+def order_by(keys: Sequence[Any], place: int) -> Any:
     """The indices that sort by the last key, then by the one before it: stable sorts from the first
     one on."""
     order: Any = None
@@ -128,7 +123,7 @@ def _order_by(keys: Sequence[Any], place: int) -> Any:
 
 
 def _sorted_by_keys(array: Any, place: int) -> Any:
-    return np.take_along_axis(array, _order_by(_keys(array), place), place)
+    return np.take_along_axis(array, order_by(keys_of(array), place), place)
 
 
 def _changed(handle: Handle, axis: int, name: str, extra: Callable[[int], Any]) -> Any:
@@ -194,7 +189,7 @@ def argsort(
         return argsort(_reversed(handle), place, kind, order, stable=stable)
     size_of(handle._shape)
     if _has_keys(handle._dtype):
-        return _order_by(_keys(handle), place)
+        return order_by(keys_of(handle), place)
     if not how and handle._shape[place] >= LEAST_SORTED:
         how = (("kind", "stable"),)
     if not _has_kernels("argsort", handle._dtype):
@@ -256,7 +251,7 @@ def argpartition(
     size_of(handle._shape)
     places = _places(kth, handle._shape[place])
     if _has_keys(handle._dtype):
-        return _order_by(_keys(handle), place)
+        return order_by(keys_of(handle), place)
     if _has_kernels("argpartition", handle._dtype):
         node = _order(handle, (("axis", place), ("kind", "stable")))
     else:
@@ -283,8 +278,9 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     size_of(shape)
     if not -len(shape) <= as_index(axis) < len(shape):
         raise NotNative("along an axis that there is not")
-    if all(_has_kernels("argsort", part._dtype) for part in parts):
-        return _order_by(parts, as_index(axis) % len(shape))
+    if has_sorts():
+        whole = [key for part in parts for key in keys_of(part)]
+        return order_by(whole, as_index(axis) % len(shape))
     nodes = [node_of(part) for part in parts]
     return fresh(step("lexsort", nodes, shape, INT64, axis % len(shape)))
 

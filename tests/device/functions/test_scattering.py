@@ -305,7 +305,7 @@ def test_integers_are_combined_as_often_as_a_place_is_named(
     same(xp, change, x, i, values)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i2"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i2"])
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "divide"])
 def test_elements_of_one_place_are_folded_in_their_order(
     xp: ModuleType, name: str, dtype: str
@@ -370,6 +370,32 @@ def test_long_and_short_runs_are_folded_in_pieces(
             getattr(m, name).at(x, i, v)
 
         same(xp, change, x, index, values)
+
+
+@pytest.mark.parametrize("size", [700, 30_000])
+def test_many_halves_are_added_with_more_digits(xp: ModuleType, size: int) -> None:
+    index, values = RNG.integers(0, size, 40_003), RNG.random(40_003).astype("f2")
+    x = xp.zeros(size, "f2")
+    xp.add.at(x, xp.asarray(index), xp.asarray(values))
+    expected = np.bincount(index, values.astype(float), size)
+    rounded = expected.astype("f2").astype(float)
+    assert (np.abs(np.asarray(x) - rounded) <= np.spacing(expected.astype("f2"))).all()
+    least, most = xp.asarray(np.full(size, 1, "f2")), xp.zeros(size, "f2")
+    xp.minimum.at(least, xp.asarray(index), xp.asarray(values))
+    xp.maximum.at(most, xp.asarray(index), xp.asarray(values))
+    for found, name, start in ((least, "minimum", 1), (most, "maximum", 0)):
+        wanted = np.full(size, start, "f2")
+        getattr(np, name).at(wanted, index, values)
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("dtypes", ["ef", "fe", "eb"])
+def test_halves_are_combined_in_numpys_loops(xp: ModuleType, dtypes: str) -> None:
+    x, values = [RNG.random(n) * 20 for n in (200, 900)]
+    x, values = x.astype(dtypes[0]), values.astype(dtypes[1])
+    for name in ("add", "multiply", "fmax"):
+        same(xp, lambda m, x, i, v, name=name: getattr(m, name).at(x, i, v), x,
+             RNG.integers(0, 200, 900), values)
 
 
 def test_rows_are_folded_into_views_in_their_order(xp: ModuleType) -> None:

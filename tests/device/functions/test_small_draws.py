@@ -25,6 +25,13 @@ DRAWS: dict[str, Callable[[Any, Any], Any]] = {
     "integers of one bound": lambda rng, size: rng.integers(7, size=size, endpoint=True),
     "integers of 33 bits": lambda rng, size: rng.integers(-(1 << 32), 1 << 32, size),
     "integers of 8 bits": lambda rng, size: rng.integers(0, 200, size, dtype=np.uint8),
+    "gamma": lambda rng, size: rng.gamma(0.7, 3, size),
+    "gamma float32": lambda rng, size: rng.standard_gamma(2.5, size, dtype=np.float32),
+    "poisson": lambda rng, size: rng.poisson(7.5, size),
+    "negative_binomial": lambda rng, size: rng.negative_binomial(60, 0.7, size),
+    "binomial": lambda rng, size: rng.binomial(60, 0.7, size),
+    "hypergeometric": lambda rng, size: rng.hypergeometric(60, 70, 80, size),
+    "zipf": lambda rng, size: rng.zipf(1.5, size),
 }
 
 
@@ -45,15 +52,21 @@ def test_small_draws_have_the_bits_of_kernels(xp: ModuleType, setting: Setting, 
         assert np.asarray(given).tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("name", ["random", "uniform", "standard_normal", "normal", "integers"])
+SINGLES = {
+    "random": float, "uniform": float, "standard_normal": float, "normal": float,
+    "integers": np.int64, "gamma": float, "poisson": int, "zipf": int,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SINGLES)
 def test_one_number_is_the_first_of_a_draw_of_its_own(
     xp: ModuleType, setting: Setting, name: str
 ) -> None:
     arrays = np.array([np.asarray(each)[0] for each in drawn(xp, name, [1] * 300)])
     setting(host_us=50, build_after_ms=50)
     singles = drawn(xp, name, [None] * 300)
-    assert {type(single) for single in singles} == {np.int64 if name == "integers" else float}
-    if "normal" in name:  # without the compiled part, to a few ulp
+    assert {type(single) for single in singles} == {SINGLES[name]}
+    if "normal" in name or name == "gamma":  # without the compiled part, to a few ulp
         np.testing.assert_allclose(singles, arrays, rtol=1e-13)
     else:
         assert np.array(singles).tobytes() == arrays.tobytes()

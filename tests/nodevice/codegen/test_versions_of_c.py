@@ -118,11 +118,13 @@ def programs() -> Iterator[tuple[str, str]]:
         roots[how] = build.library(
             "scatter", (bins, places, build.cast(places, bins.dtype)), bins.shape, bins.dtype, param
         )
-    for count, how in ((700, "add"), (N, "subtract")):
-        operands = (bins, array(count, dtype=INT32), array(count, dtype=bins.dtype))
-        roots[f"segments_{how}"] = build.library(
-            "segments", operands, bins.shape, bins.dtype, how
-        )
+    for count, how, dtype in (
+        (700, "add", bins.dtype), (N, "subtract", bins.dtype), (70, "divide", HALF),
+        (N, "maximum", HALF),
+    ):  # fmt: skip
+        operands = [array(n, dtype=kind) for n, kind in (
+            (5000, dtype), (count, INT32), (count, dtype))]
+        roots[f"segments_{how}"] = build.library("segments", operands, (5000,), dtype, how)
     for n, name in ((360, "fft"), (1 << 16, "ifft"), (1001, "rfft"), (509, "irfft"), (7, "hfft")):
         for char in "fd":
             dtype = {"fft": "e", "rfft": char}.get(name, char.upper())

@@ -173,9 +173,9 @@ class _Drawn:
     def __init__(self, bits: int) -> None:
         self._bits = bits
 
-    def single(self) -> tuple[int, int]:
-        """They, and none more."""
-        return self._bits, 0
+    def single(self) -> tuple[int, int, int]:
+        """They, and none more, of no draw."""
+        return self._bits, 0, 0
 
 
 class _Philox:

@@ -1,0 +1,190 @@
+"""Draws of several numbers together: parts of 1, outcomes of many trials, normal vectors.
+
+Numbers of outcomes are split in halves, again and again: how many of a group fall into its first
+half is binomial, or hypergeometric. So many outcomes take few steps, each of which draws for all
+groups at once.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import NotNative, from_host, host_view
+from clfuse.arrays.handle import Handle, fresh
+from clfuse.errors import warn_user
+from clfuse.ir import build
+
+from .bits import Draw, Philox4x32, as_array
+from .distributions import ends, requested_size
+from .formulas import binomial, hypergeometric, scaled_gamma
+
+__all__ = ["dirichlet", "multinomial", "multivariate_hypergeometric", "multivariate_normal"]
+
+_MOST_COLORED: Final = 10**9
+"""Elements of all colors together, from which on numbers of them are not exact."""
+
+_WEIGHT: Final = 200.0
+"""What the host takes for a number, in additions."""
+
+
+def _vector(value: Any) -> np.ndarray:
+    """A parameter on the host."""
+    return np.asarray(host_view(value) if isinstance(value, Handle) else value)
+
+
+def _extents(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape; `NotNative` where there is nothing in it."""
+    if 0 in shape:
+        raise NotNative("of no numbers")
+    return shape
+
+
+def _in_double() -> None:
+    if handles.lacks_fp64():
+        raise NotNative("in double precision, which the device has not")
+
+
+def dirichlet(bits: Philox4x32, examiner: Any, alpha: Any, size: Any) -> Any:
+    """Gamma numbers over their sum: (*size, k) float64."""
+    given = alpha if not isinstance(alpha, Handle) else host_view(alpha)
+    examiner.dirichlet(given, 0)
+    shapes = np.asarray(given, np.float64)
+    if not shapes.any():
+        raise NotNative("of no part above 0")
+    shape = requested_size(size) or ()
+    extents = _extents((len(shapes), *shape))
+    _in_double()
+    draws = Draw(bits, extents, _WEIGHT), Draw(bits, extents, _WEIGHT)
+    column = from_host(shapes.reshape(-1, *(1,) * len(shape)))
+    if np.less(shapes, 1.0).any():
+        numbers, lowered = scaled_gamma(*draws, column)
+        parts = numbers * np.exp(lowered - np.max(lowered, axis=0))
+    else:
+        parts = draws[0].accepted("gamma", column)
+    return _delivered(parts / np.sum(parts, axis=0))
+
+
+def _padded(column: np.ndarray) -> np.ndarray:
+    """With rows of zeros up to a power of two."""
+    room = 1 << max(len(column) - 1, 0).bit_length()
+    padded = np.zeros((room, *column.shape[1:]), column.dtype)
+    padded[: len(column)] = column
+    return padded
+
+
+def _halves(column: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of the first and of the second half of each group of rows."""
+    sums = column.reshape(groups, 2, -1, *column.shape[1:]).sum(2)
+    return sums[:, 0], sums[:, 1]
+
+
+def _split(first: Any, both: Any) -> Any:
+    """What falls into both halves of all groups, as rows, of what falls into the first."""
+    halves = np.stack([first, both - first], axis=1)
+    return halves.reshape(2 * first.shape[0], *first.shape[1:])
+
+
+def _delivered(rows: Any) -> Any:
+    """The numbers of a result side by side: they are drawn in rows, which kernels go along."""
+    return as_array(np.moveaxis(rows, 0, -1))
+
+
+def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) -> Any:
+    """How often each outcome comes: (*size, k) int64."""
+    chances, counts = _vector(pvals), _vector(n)
+    if counts.ndim and not (counts.size and np.can_cast(counts.dtype, np.int64, "safe")):
+        raise NotNative("of no whole numbers")
+    examiner.multinomial(ends(counts)[:2] if counts.ndim else n, [1.0])
+    examiner.multinomial(0, chances)
+    try:
+        common = np.broadcast_shapes(counts.shape, chances.shape[:-1])
+        shape = common if size is None else requested_size(size) or ()
+        if np.broadcast_shapes(shape, common) != shape:
+            raise NotNative("of another shape")
+    except ValueError:
+        raise NotNative("of shapes that do not fit") from None
+    extents = _extents((1, *shape))
+    if counts.ndim:
+        trials = np.broadcast_to(from_host(counts.astype(np.int64)), extents)
+    else:
+        trials = fresh(build.full(np.int64(int(counts)), extents))
+    _in_double()
+    column = np.moveaxis(chances.astype(np.float64), -1, 0).copy()
+    column[-1] = np.maximum(1.0 - column[:-1].sum(0), 0.0)  # as NumPy has it
+    more = (1,) * (len(shape) + 1 - column.ndim)
+    column = _padded(column.reshape(len(column), *more, *column.shape[1:]))
+    for groups in _doubled(len(column)):
+        first, second = _halves(column, groups)
+        with np.errstate(all="ignore"):
+            share = np.where(first > 0, np.minimum(first / (first + second), 1.0), 0.0)
+        draw = Draw(bits, (groups, *shape), _WEIGHT)
+        trials = _split(binomial(draw, trials, from_host(share)), trials)
+    return _delivered(trials[: chances.shape[-1]])
+
+
+def _doubled(end: int) -> Iterator[int]:
+    """1, 2, 4, ... below `end`."""
+    groups = 1
+    while groups < end:
+        yield groups
+        groups *= 2
+
+
+def multivariate_hypergeometric(
+    bits: Philox4x32, examiner: Any, colors: Any, nsample: Any, size: Any, method: str
+) -> Any:
+    """How many of each color are in a sample: (*size, k) int64."""
+    given = colors if not isinstance(colors, Handle) else host_view(colors)
+    number = int(_vector(nsample))
+    examiner.multivariate_hypergeometric(given, number, 0, method=method)
+    row = np.asarray(given, np.int64)
+    if not len(row) or int(row.sum()) >= _MOST_COLORED:
+        raise NotNative("of none, or of very many")
+    shape = requested_size(size) or ()
+    sample = fresh(build.full(np.int64(number), _extents((1, *shape))))
+    _in_double()
+    column = _padded(row).reshape(-1, *(1,) * len(shape))
+    for groups in _doubled(len(column)):
+        first, second = [from_host(part) for part in _halves(column, groups)]
+        draw = Draw(bits, (groups, *shape), _WEIGHT)
+        sample = _split(hypergeometric(draw, first, second, sample), sample)
+    return _delivered(sample[: len(row)])
+
+
+def multivariate_normal(
+    bits: Philox4x32,
+    examiner: Any,
+    mean: Any,
+    cov: Any,
+    size: Any,
+    check_valid: str,
+    tol: float,
+    method: str,
+) -> Any:
+    """Standard normal vectors times a factor of the covariance: (*size, k) float64."""
+    centre, matrix = _vector(mean), _vector(cov)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        examiner.multivariate_normal(centre, matrix, 0, check_valid, tol, method=method)
+    for warning in seen:  # NumPy's compiled code warns its caller, which is not the user's
+        warn_user(str(warning.message), warning.category)
+    extents = _extents((*(requested_size(size) or ()), len(centre)))
+    _in_double()
+    matrix = matrix.astype(np.float64)
+    if method == "cholesky":
+        factor = np.linalg.cholesky(matrix)
+    elif method == "eigh":
+        values, vectors = np.linalg.eigh(matrix)
+        factor = vectors * np.sqrt(np.abs(values))
+    else:
+        vectors, values, _ = np.linalg.svd(matrix)
+        factor = vectors * np.sqrt(values)
+    normal = Draw(bits, (math.prod(extents[:-1]), extents[-1])).normal()
+    made = from_host(centre.astype(np.float64)) + normal @ from_host(factor.T.copy())
+    return as_array(made.reshape(extents))
