@@ -151,6 +151,11 @@ ROWS: Final = (
     # makes products of them.
     Ufunc("to_scaled", 1, dict.fromkeys(SCALED, "to_scaled_{S}({0})"), define=SCALED,
           libraries=("scaled.cl",), weight=4, output="complex"),
+    # The same of the reciprocal, but where operand 1 is 0.
+    Ufunc("to_scaled_divisor", 2, {
+        f"{name},int64": "to_scaled_divisor_{S}({0}, {1} != 0)" for name in SCALED
+    }, define={f"{name},int64": text for name, text in SCALED.items()}, libraries=("scaled.cl",),
+          weight=12, output="complex"),
     Ufunc("multiply_scaled", 2, dict.fromkeys(SCALED_PAIR, "scaled_product_{R}({0}, {1})"),
           define=SCALED_PAIR, libraries=("scaled.cl",), weight=4, output="same"),
     Ufunc("from_scaled", 1, {

@@ -50,6 +50,19 @@ static inline R##2 to_scaled_##R(R x)                                           
     return scaled_##R(special ? x : as_##R(one), exponent, max(exponent, 0), max(-exponent, 0),    \
                       exponent < 0);                                                               \
 }                                                                                                  \
+/* Of 1 / x, whose digits are those of 2 / digits unless x is a power of two. */                   \
+static inline R##2 to_scaled_divisor_##R(R x, int divides)                                         \
+{                                                                                                  \
+    const R##2 of_x = to_scaled_##R(x);                                                            \
+    if (!divides || x != x)                                                                        \
+        return of_x;                                                                               \
+    if (x == (R)0 || fabs(x) == (R)INFINITY)                                                       \
+        return to_scaled_##R((R)1 / x);                                                            \
+    const int whole = fabs(of_x.x) == (R)1;                                                        \
+    const int exponent = -scaled_exponent_##R(of_x) - !whole;                                      \
+    return scaled_##R((whole ? (R)1 : (R)2) / of_x.x, exponent, max(exponent, 0),                  \
+                      max(-exponent, 0), exponent < 0);                                            \
+}                                                                                                  \
 static inline R##2 scaled_product_##R(R##2 a, R##2 b)                                              \
 {                                                                                                  \
     const R digits = a.x * b.x;                                                                    \

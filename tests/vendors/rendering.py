@@ -91,7 +91,7 @@ def counts_and_writes(np: Any) -> Any:
     for bins in (10, 1000, 5000, 100_000):
         yield np.bincount(places % min(bins, 5000), minlength=bins)
         yield np.bincount(places % min(bins, 5000), places * 0.5, minlength=bins)
-    for char in "bilBILfdFD":
+    for char in "bilBILefdFD":
         values = np.asarray((numpy.arange(20_000) % 50).astype(char))
         for change in ("set", "same", "add"):
             target = np.zeros(5000, char) + values[:5000]
@@ -111,8 +111,22 @@ def counts_and_writes(np: Any) -> Any:
         yield table
 
 
+def draws(np: Any) -> Any:
+    """Random numbers: made of bits, and drawn until they are accepted."""
+    rng = np.random.default_rng(1)
+    yield from (rng.random(5000), rng.standard_normal(5000), rng.integers(0, 9, 5000))
+    yield from (
+        rng.standard_gamma(2.0, 5000), rng.standard_gamma(0.5, 5000, dtype=np.float32),
+        rng.poisson(30.0, 5000), rng.binomial(90, 0.3, 5000), rng.zipf(2.0, 5000),
+        rng.hypergeometric(60, 70, 80, 5000), rng.vonmises(0.0, 2.0, 5000),
+    )
+    shapes = np.asarray(numpy.linspace(0.5, 9, 5000))
+    yield from (rng.standard_gamma(shapes), rng.poisson(shapes), rng.beta(shapes, 2.0))
+    yield rng.poisson(3.0, (500, 40)).sum(1)
+
+
 SAMPLES: Final[tuple[Callable[[Any], Any], ...]] = (
-    contiguous_maps, other_maps, folds, selections_and_sorts, counts_and_writes,
+    contiguous_maps, other_maps, folds, selections_and_sorts, counts_and_writes, draws,
 )
 
 

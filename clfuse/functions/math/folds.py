@@ -95,8 +95,9 @@ def _accumulator(
     found = native_dtype(dtypes[2])
     if found is None or dtypes[0] != dtypes[2]:
         raise NotNative(f"accumulates in {dtypes}")
-    row = REDUCTIONS[name]
-    if row.identity_of(name_of(found)) is None or not is_native(name, (found, found)):
+    row = REDUCTIONS.get(name)
+    is_folded = row is None or row.identity_of(name_of(found)) is not None
+    if not is_folded or not is_native(name, (found, found)):
         raise NotNative(f"not for {found}")
     return found
 

@@ -5,25 +5,30 @@ CPUs, which are folded in NumPy's order. Other sums of floats are grouped in ano
 adds strictly one element after the other. They differ in the last digits, and where a part of the
 array overflows although NumPy's running sum does not. GPUs group products of floats and sums of
 halves, too: products overflow and vanish where NumPy's do, and sums of halves are rounded once
-(`schedule.rewrite.scaled_scans`).
+(`schedule.rewrite.scaled_scans`). What differences and quotients leave of the first element are
+sums of it and of the others' opposites, which have the same bits, and products of it and of the
+others' reciprocals, which have not: so quotients of floats are kernels on GPUs alone.
 """
 
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, cast_for_assignment
+from clfuse.arrays.expressions import choose, combine, scalar
 from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of, write
 from clfuse.arrays.memory_order import arrange_axes, permute_view, result_order
+from clfuse.arrays.promotion import INT64
 from clfuse.arrays.views import normalized_axis, reshape_view, strict_axis
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ops.table import REDUCTIONS
+from clfuse.runtime.devices.selection import get_device
 
 from .folds import accumulator_dtype
 
@@ -45,7 +50,7 @@ def accumulate_array(function: np.ufunc, array: Any, axis: Any, dtype: Any, out:
         (out,) = out
     shape = handle._shape
     name = function.__name__
-    if name not in REDUCTIONS:
+    if name not in REDUCTIONS and name not in _FROM_THE_FIRST:
         raise NotNative("it is no scan of the op tables")
     if not shape:
         raise TypeError("cannot accumulate on a scalar")
@@ -61,6 +66,8 @@ def accumulate_array(function: np.ufunc, array: Any, axis: Any, dtype: Any, out:
     if isinstance(out, np.ndarray) and native_dtype(out.dtype) is None:
         raise NotNative("into an array of a dtype that does not live on devices")
     found = accumulator_dtype(function, handle._dtype, dtype, out)
+    if name == "divide" and (found.kind != "f" or get_device().traits.schedule != "gpu"):
+        raise NotNative("each quotient is rounded before the next one")
     if name in ("fmax", "fmin") and found.kind == "c":
         raise NotNative("no complex number leaves every half NaN as it is")
     if out is not None:
@@ -72,11 +79,27 @@ def accumulate_array(function: np.ufunc, array: Any, axis: Any, dtype: Any, out:
     return arrange_axes(scan_axis(name, node, order.index(place), found), order)
 
 
+_FROM_THE_FIRST: Final = frozenset(["subtract", "divide"])
+"""Ufuncs that go on from the first element by what the others undo."""
+
+
 def scan_axis(name: str, node: Node, axis: int, dtype: np.dtype) -> Node:
     """The scan itself, of `dtype`."""
-    made = build.scan(name, cast_for_assignment(node, dtype, "accumulate"), axis, dtype)
+    node = cast_for_assignment(node, dtype, "accumulate")
+    if name == "subtract" and node.shape[axis] > 1:
+        name, node = "add", _opposites_but_first(node, axis)
+    made = build.scan(name, node, axis, dtype)
     is_scan = made.op.kind is Kind.SCAN and made is not node
     return errstate.apply_errstate(made, "accumulate") if is_scan and dtype.kind in "fc" else made
+
+
+def _opposites_but_first(node: Node, axis: int) -> Node:
+    """The first element along an axis, and minus the others."""
+    shape = node.shape
+    steps = tuple([int(place == axis) for place in range(len(shape))])
+    first = combine(np.equal, build.iota(shape[axis]), scalar(0, INT64))
+    mask = build.view(first, shape, 0, steps)
+    return choose(mask, node, combine(np.negative, node), node.dtype, shape)
 
 
 def _delivered(

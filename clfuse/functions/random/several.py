@@ -100,7 +100,8 @@ def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) 
     chances, counts = _vector(pvals), _vector(n)
     if counts.ndim and not (counts.size and np.can_cast(counts.dtype, np.int64, "safe")):
         raise NotNative("of no whole numbers")
-    examiner.multinomial(ends(counts)[:2] if counts.ndim else n, [1.0])
+    number = counts[()] if isinstance(n, Handle) else n
+    examiner.multinomial(ends(counts)[:2] if counts.ndim else number, [1.0])
     examiner.multinomial(0, chances)
     try:
         common = np.broadcast_shapes(counts.shape, chances.shape[:-1])

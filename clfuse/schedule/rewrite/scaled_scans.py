@@ -1,6 +1,7 @@
 """Scans on a GPU that NumPy makes one element after another: a work-item would walk a row.
 
     cumprod of floats     digits and exponents  ->  products, in any order  ->  floats
+    quotients of floats   those of the first element, and of the others' reciprocals  ->  the same
     cumsum of halves      floats  ->  sums, in any order  ->  halves
     cumprod of complex    products, in any order
 
@@ -16,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from clfuse.ir.nodes import Kind, Op, cast_loop, loop, reduction
+from clfuse.ir.nodes import Kind, Op, cast_loop, loop, reduction, structural
 from clfuse.schedule.graph import Graph
 from clfuse.schedule.kinds import is_sequential
 from clfuse.target.traits import DeviceTraits
@@ -24,6 +25,7 @@ from clfuse.target.traits import DeviceTraits
 from .rebuilding import Rebuilding
 
 _FLOAT32: Final = np.dtype(np.float32)
+_INT64: Final = np.dtype(np.int64)
 _SCALED: Final[dict[str, np.dtype]] = {"f": np.dtype(np.complex64), "d": np.dtype(np.complex128)}
 
 
@@ -39,7 +41,7 @@ def scan_in_any_order(graph: Graph, traits: DeviceTraits) -> Graph:
 
 
 def _is_walk(op: Op | None, dtype: np.dtype) -> bool:
-    return op is not None and is_sequential(op.name, dtype)
+    return op is not None and (op.name == "divide" or is_sequential(op.name, dtype))
 
 
 class _Regrouped(Rebuilding):
@@ -64,11 +66,36 @@ class _Regrouped(Rebuilding):
             value = self._scan("add", value, axes)
         else:
             scaled = _SCALED[wide.char]
-            value = self._map("to_scaled", value, scaled)
+            if op.name == "divide":
+                value = self._divisors(value, axes[0], scaled)
+            else:
+                value = self._map("to_scaled", value, scaled)
             value = self._scan("multiply_scaled", value, axes)
             made = "from_scaled_halves" if dtype.char == "e" else "from_scaled"
             value = self._map(made, value, wide)
         return self._map("cast", value, dtype)
+
+    def _divisors(self, value: int, axis: int, scaled: np.dtype) -> int:
+        """The first element along an axis, and the others' reciprocals."""
+        result = self.result
+        shape, source = result.shapes[value], result.dtypes[value]
+        extent = shape[axis]
+        iota = structural(Kind.IOTA, "iota", _INT64)
+        places = self._numbered(
+            (iota, (extent,), None, ()),
+            lambda: result.append(Kind.IOTA, iota, (extent,), _INT64, None, ()),
+        )
+        view = structural(Kind.VIEW, "view", _INT64)
+        param = (0, tuple([int(place == axis) for place in range(len(shape))]))
+        along = self._numbered(
+            (view, shape, param, (places,)),
+            lambda: result.append(Kind.VIEW, view, shape, _INT64, param, (places,)),
+        )
+        op = loop("to_scaled_divisor", (source, _INT64), scaled)
+        return self._numbered(
+            (op, shape, None, (value, along)),
+            lambda: result.append(Kind.MAP, op, shape, scaled, None, (value, along)),
+        )
 
     def _map(self, name: str, value: int, dtype: np.dtype) -> int:
         """An element-wise operation; nothing where a cast changes nothing."""

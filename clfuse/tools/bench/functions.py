@@ -103,6 +103,14 @@ random.choice(n,9)|random.shuffle(w)|random.poisson(3.,n)|random.binomial(9,.5,n
 random.randint(9)|random.normal()
 g.random(n)|g.normal(size=n)|g.integers(0,9,n)|g.standard_normal(n)|g.uniform(size=n)
 g.exponential(size=n)|g.permutation(n)|g.choice(n,9)|g.random()|g.integers(9)|g.normal()
+g.gamma(2.,1.,n)|g.gamma(.5,1.,n)|g.poisson(3.,n)|g.poisson(50.,n)|g.binomial(9,.5,n)
+g.binomial(90,.5,n)|g.hypergeometric(5,5,3,n)|g.hypergeometric(500,500,300,n)|g.zipf(2.,n)
+g.vonmises(0.,1.,n)|g.geometric(.3,n)|g.logseries(.5,n)|g.negative_binomial(3,.5,n)|g.wald(1.,1.,n)
+g.chisquare(3.,n)|g.f(2.,3.,n)|g.standard_t(3.,n)|g.beta(2.,3.,n)|g.dirichlet([1.,2.],n)
+g.multinomial(9,[.5,.2,.3],n)|g.multivariate_hypergeometric([3,4],2,n)|g.permuted(m,axis=1)
+g.gamma(2.)|g.poisson(3.)
+unique(c)|unique(i.reshape(-1,2)%9,axis=0)|intersect1d(c,c)|lexsort((c,x))|subtract.accumulate(x)
+divide.accumulate(y+.5)|add.at(w,i,1.)
 """
 """Expressions, in NumPy's names: `arguments` has the others."""
 

@@ -17,8 +17,9 @@ import pytest
 from tests.support.agreement import Batch, host
 from tests.support.hostile import DTYPES, FLOATS, INTEGERS, hostile, layouts, ordinary
 
-UFUNCS = ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or",
-          "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
+UFUNCS = ("add", "subtract", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and",
+          "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
+SUMS = ("add", "subtract")
 LONG = 70_001  # several pieces and a tail, whatever the vector width
 
 
@@ -35,12 +36,12 @@ def schedule(request: pytest.FixtureRequest, xp: ModuleType) -> Iterator[None]:
 def data_for(name: str, dtype: str, shape: tuple[int, ...], schedule: str) -> Any:
     """Values whose scans no rounding touches, or any where NumPy's own order is kept."""
     integers = np.dtype(dtype).kind in "biu"
-    exact_order = name == "multiply" or (name == "add" and dtype == "float16")
+    exact_order = name == "multiply" or (name in SUMS and dtype == "float16")
     if schedule == "gpu" and exact_order and not integers:
-        if name == "add":
+        if name in SUMS:
             return ordinary(3, shape, dtype) % 4
         return np.random.default_rng(3).choice([-1, 0.5, 1, 2, -2], shape).astype(dtype)
-    if integers or name not in ("add", "multiply") or (exact_order and dtype[:5] == "float"):
+    if integers or name not in (*SUMS, "multiply") or (exact_order and dtype[:5] == "float"):
         return ordinary(3, shape, dtype, "hostile")
     return ordinary(3, shape, dtype)
 
@@ -56,14 +57,14 @@ def test_every_ufunc_scans_every_dtype(dtype: str, xp: ModuleType) -> None:
     schedule = "cpu" if xp is np else xp.config.settings.schedule
     for shape, axis in (((67,), 0), ((5, 33), 0)):
         for name in UFUNCS:
-            if shape != (67,) and name in UFUNCS[2:]:
+            if shape != (67,) and name in UFUNCS[3:]:
                 continue
             data = data_for(name, dtype, shape, schedule)
             if dtype[:7] == "complex" and name == "multiply":
                 data = np.sign(data.real).astype(dtype) * 1j
             batch.same(f"{name} {shape} {axis}",
                        lambda m, n=name, d=data, a=axis: getattr(m, n).accumulate(m.array(d), a),
-                       zero_signs=name in ("add", "multiply") and dtype[:7] != "complex")
+                       zero_signs=name in (*SUMS, "multiply") and dtype[:7] != "complex")
     batch.check()
 
 
@@ -164,7 +165,22 @@ def test_products_leave_the_range_where_numpys_do(dtype: str, xp: ModuleType) ->
         batch.same(f"{label}, rows", lambda m, d=data: m.cumprod(m.array(np.stack([d, -d])), 1))
         batch.same(f"{label}, columns",
                    lambda m, d=data: m.cumprod(m.array(np.stack([d, -d]).T), 0))
+        batch.same(f"{label}, divided", lambda m, d=data: m.divide.accumulate(m.array(d)))
+        batch.same(f"{label}, divided rows",
+                   lambda m, d=data: m.divide.accumulate(m.array(np.stack([d, -d])), 1))
     batch.check()
+
+
+def test_quotients_are_close_to_the_exact_ones(xp: ModuleType) -> None:
+    for dtype, length in (("float64", LONG), ("float32", LONG), ("float16", 900)):
+        data = (1 + ordinary(6, length, "float64", "unit") * 1e-3).astype(dtype)
+        exact = data[0] / np.cumprod(np.append([1], data[1:].astype(np.longdouble)))
+        found = host(xp.divide.accumulate(xp.array(data)))
+        assert found.dtype == dtype
+        error = np.abs(found.astype(np.longdouble) / exact - 1)
+        assert error.max() < 1.5 * length * np.finfo(dtype).eps
+    whole = xp.divide.accumulate(xp.array([9, 2, 5]))
+    assert host(whole).tolist() == np.divide.accumulate([9, 2, 5]).tolist()
 
 
 @pytest.mark.parametrize("schedule", ["gpu"], indirect=True)
