@@ -71,11 +71,15 @@ class _Lanes:
         inside = UFUNCS["maximum"](UFUNCS["minimum"](places, last), 0)
         return take_along_axis(self.sorted, inside, -1)
 
-    def warn(self, *, each: bool = False) -> None:
-        """As NumPy does where nothing in a lane is a number, once or for each such lane; waits."""
+    def warn(self, *, each: bool = False) -> bool:
+        """As NumPy does where nothing in a lane is a number, once or for each such lane; waits.
+
+        Whether that is so in the first lane.
+        """
         empty = int(reductions.sum(UFUNCS["equal"](self.counts, 0)))
         for _ in range(empty if each else min(empty, 1)):
             warnings.warn("All-NaN slice encountered", RuntimeWarning, user_stacklevel())
+        return empty > 0 and not int(self.counts[(0,) * len(self.shape)])
 
 
 def _delivered(made: Any, lanes: _Lanes, leading: tuple[int, ...], keepdims: Any, out: Any) -> Any:
@@ -100,8 +104,8 @@ def nanmedian(
     """Median over axes of what is not NaN."""
     handle = as_handle(a)
     if handle._dtype.kind != "f":
-        if handle._dtype.kind == "c":
-            raise NotNative("of complex numbers")
+        if handle._dtype.kind == "c" or 0 in handle._shape:
+            raise NotNative("of complex numbers, or of nothing")
         return NATIVE[np.median](a, axis, out, overwrite_input, keepdims is True)
     lanes = _Lanes(handle, axis)
     lanes.warn(each=True)
@@ -138,7 +142,7 @@ def _quantiles(
         raise NotNative("in double precision, which the device has not")
     wanted = quantiles.reshape(-1)
     lanes = _Lanes(handle, axis)
-    lanes.warn()
+    begins_empty = lanes.warn()
     # NumPy calculates with one number of elements; its formulas take an array of them as well.
     properties = _METHODS[method]
     count = lanes.counts[..., None]
@@ -159,6 +163,8 @@ def _quantiles(
         low, high = lanes.at(place), lanes.at(UFUNCS["add"](place, 1))
         made = _between(low, high, gamma, rest)
     made = where(UFUNCS["equal"](count, 0), handle._dtype.type(np.nan), made)
+    if begins_empty:  # the first lane decides in NumPy, and has no calculated number
+        made = cast_to(made, handle._dtype)
     made = moveaxis(made, -1, 0)
     return _delivered(made, lanes, quantiles.shape, keepdims, out)
 
@@ -191,6 +197,8 @@ def _without_nans(
     weights: Any,
 ) -> Any:  # fmt: skip
     """Quantiles of what is not NaN; `reference` is NumPy's function for arrays that hold none."""
+    if isinstance(axis, tuple | list) and len(axis) != 1 and np.ndim(q) > 1:
+        raise NotNative("a table of quantiles over several axes: NumPy's order of axes is its own")
     if weights is None and _has_only_numbers(a):
         return NATIVE[reference](a, q, axis, out, False, method, keepdims is True)
     return _quantiles(a, _checked(q, scale), axis, out, method, keepdims, weights)
