@@ -286,7 +286,7 @@ class Substitution:
     def _answer_importorskip(self) -> None:
         """Let ``pytest.importorskip("numpy")``, which looks into `sys.modules`, give a test the
         module that its import statements give it."""
-        pytest = sys.modules["pytest"]
+        pytest: Any = sys.modules["pytest"]
         plain = pytest.importorskip
         if plain.__module__ == __name__:
             return

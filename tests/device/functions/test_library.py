@@ -409,47 +409,6 @@ def test_einsum(xp: ModuleType) -> None:
     batch.check()
 
 
-PATHS = (True, "optimal", ["einsum_path", (1, 2), (0, 1)], ["einsum_path", (0, 1, 2)])
-
-
-@pytest.mark.parametrize("path", PATHS, ids=("greedy", "optimal", "pairs", "together"))
-def test_einsum_multiplies_by_steps_in_the_operands_dtypes(
-    path: Any, xp: ModuleType
-) -> None:
-    batch = Near(xp)
-    for dtypes in (
-        ("int8", "int8", "int16"), ("int16", "int8", "int8"), ("float16", "int8", "uint8"),
-        ("float32", "bool", "bool"), ("uint8", "int8", "complex64"),
-    ):  # fmt: skip
-        for subscripts in ("ij,jk,kl", "a...,...,c...->ac...", "ij,ij,j->"):
-            data = operands(subscripts, "int8")
-            if "float16" in dtypes:  # no sum is rounded
-                data = [item % 2 for item in data]
-            data = [item.astype(dtype) for item, dtype in zip(data, dtypes, strict=True)]
-            batch.same(
-                f"{subscripts} {dtypes}",
-                lambda m, s=subscripts, d=data: m.einsum(s, *map(m.asarray, d), optimize=path),
-            )
-    for dtype in (None, "float64"):
-        left, right = (item.astype("int8") for item in operands("ij,jk->", "int8"))
-        batch.same(
-            f"sums of one operand {dtype}",
-            lambda m, a=left, b=right, d=dtype: m.einsum(
-                "ij,jk->", m.asarray(a), m.asarray(b), optimize=True, dtype=d
-            ),
-        )
-    batch.check()
-
-
-@pytest.mark.parametrize("subscripts", ["i,i", "i,i->", "ij,ji->", "i,j->", "i,ij,j->", "ij->"])
-def test_einsum_s_numbers_are_of_numpys_class(subscripts: str, xp: ModuleType) -> None:
-    data = operands(subscripts, "float64")
-    for optimize in (False, True, "optimal"):
-        expected = np.einsum(subscripts, *data, optimize=optimize)
-        actual = xp.einsum(subscripts, *map(xp.asarray, data), optimize=optimize)
-        assert isinstance(actual, xp.ndarray) == isinstance(expected, np.ndarray)
-
-
 def test_einsum_gives_views_and_errors(xp: ModuleType) -> None:
     for m in (np, xp):
         x = m.zeros((3, 3))
