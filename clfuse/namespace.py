@@ -79,7 +79,7 @@ class _Concatenator:
 class vectorize(np.vectorize):
     """`numpy.vectorize`: a Python function on every element, on the host."""
 
-    __module__ = "clfuse"
+    __module__ = "clfuse"  # type: ignore[assignment]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return host_call(super().__call__, args, kwargs, name="vectorize")

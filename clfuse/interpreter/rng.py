@@ -200,7 +200,7 @@ def _shuffled_place(place: Array, count: Array, key: Array, other: Array) -> Arr
     return place
 
 
-NEARLY: Final = {
+NEARLY: Final[dict[str, Callable[..., Array]]] = {
     "shuffled_place": _shuffled_place,
     "normal_of_bits_float64": _normal(np.float64),
     "normal_of_bits_float32": _normal(np.float32),

@@ -35,7 +35,7 @@ LEAST_PRODUCT: Final = 4096
 MOST_SPREAD: Final = 4
 """How many times the elements of its largest array one kernel for several operands may go over."""
 
-MULTIPLIES_PAIRS: Final = hasattr(np._core.einsumfunc, "bmm_einsum")  # type: ignore[attr-defined]
+MULTIPLIES_PAIRS: Final = hasattr(np._core.einsumfunc, "bmm_einsum")
 """Whether NumPy's paths are made of matrix products, before which every operand is summed over what
 it has alone: since 2.4."""
 

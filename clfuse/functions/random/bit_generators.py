@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .generator import on_host
+from .methods import on_host
 
 __all__ = ["SEEDED"]
 

@@ -528,7 +528,7 @@ class SingleDraw:
         draw = host_function(op) or NEARLY[op.name]
         counter = np.zeros(1, np.int64), *_counter(self._generator._key, self._at)
         given = [np.asarray(each, dtype) for each in parameters]
-        return draw(*counter, *given)[0]  # type: ignore[index]
+        return draw(*counter, *given)[0]
 
     def bits(self) -> Any:
         """64 random bits, uint64."""

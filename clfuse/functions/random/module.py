@@ -27,8 +27,8 @@ from .generator import (
     documentation,
     hosted_method,
     note_seed,
-    on_host,
 )
+from .methods import on_host
 
 _STATES: Final = frozenset({"seed", "get_state", "set_state", "spawn"})
 """Methods of `numpy.random` that deal with states, not with arrays."""

@@ -157,8 +157,8 @@ def permuted(bits: Philox4x32, host: Any, array: Any, axis: Any) -> Any:
     key, other = convert(seed, _UINT32), convert(
         combine(np.right_shift, seed, scalar(32, UINT64)), _UINT32
     )
-    steps = (count, *(1,) * (len(shape) - place - 1))
-    places = build.reshape(convert(build.iota(count), _UINT32), steps)
+    along = (count, *(1,) * (len(shape) - place - 1))
+    places = build.reshape(convert(build.iota(count), _UINT32), along)
     found = build.elementwise(_PLACE, (places, scalar(count, _UINT32), key, other), shape)
     return take_along_axis(array, fresh(known_within(convert(found, INT64), count)), place)
 

@@ -140,5 +140,8 @@ def unique_numbers(array: Any, *, equal_nan: bool = True) -> Any:
 
 
 def _has_table(dtype: np.dtype) -> bool:
-    return sets._unique_hash(np.zeros(1, dtype), equal_nan=True) is not NotImplemented
+    found = sets._unique_hash(  # type: ignore[attr-defined]
+        np.zeros(1, dtype), equal_nan=True
+    )
+    return found is not NotImplemented
 
