@@ -126,14 +126,23 @@ def _whole(numbers: Any) -> Any:
     return np.where(inside, np.where(inside, numbers, 0.0).astype(np.int64), _LARGEST)
 
 
+_LEAST: Final = 1e-300
+_MOST: Final = 1.0 - 2.0**-53
+"""Where a chance is less, or more, nothing is divided by zero: numbers of 53 bits tell no
+difference."""
+
+
 def _geometric(draw: Any, p: Any) -> Any:
-    return _whole(np.maximum(np.ceil(exponential(draw) / (0.0 - np.log1p(0.0 - p))), 1.0))
+    rate = 0.0 - np.log1p(0.0 - np.minimum(np.maximum(p, _LEAST), _MOST))
+    tried = np.maximum(np.ceil(exponential(draw) / rate), 1.0)
+    return np.where(np.less(p, 1.0), _whole(tried), 1)
 
 
 def _logseries(draw: Any, other: Any, p: Any) -> Any:
     # A. W. Kemp, Efficient generation of logarithmically distributed pseudo-random variables, 1981.
     v = draw.inner()
-    q = 0.0 - np.expm1(np.log1p(0.0 - p) * other.inner())
+    q = 0.0 - np.expm1(np.log1p(0.0 - np.maximum(p, _LEAST)) * other.inner())
+    q = np.minimum(q, _MOST)
     many = np.floor(1.0 + np.log(v) / np.log(q))
     found = np.where(np.greater_equal(v, q), 1.0, np.where(np.less_equal(v, q * q), many, 2.0))
     return _whole(np.where(np.greater_equal(v, p), 1.0, found))
@@ -186,6 +195,13 @@ def _wald(draw: Any, other: Any, mean: Any, scale: Any) -> Any:
     return np.where(first, mean / ratio, mean * ratio)
 
 
+def _quotient(above: Any, below: Any) -> Any:
+    """Infinite where gamma numbers of tiny shapes vanish: NumPy's generator warns of no zeros."""
+    vanishes = np.equal(below, 0.0)
+    finite = above / np.where(vanishes, 1.0, below)
+    return np.where(vanishes, np.copysign(np.inf, above), finite)
+
+
 def _chisquare(draw: Any, df: Any) -> Any:
     return 2.0 * draw.accepted("gamma", df * 0.5)
 
@@ -195,16 +211,17 @@ def _noncentral_chisquare(draw: Any, other: Any, df: Any, nonc: Any) -> Any:
 
 
 def _f(draw: Any, other: Any, dfnum: Any, dfden: Any) -> Any:
-    return _chisquare(draw, dfnum) * dfden / (_chisquare(other, dfden) * dfnum)
+    return _quotient(_chisquare(draw, dfnum) * dfden, _chisquare(other, dfden) * dfnum)
 
 
 def _noncentral_f(draw: Any, other: Any, third: Any, dfnum: Any, dfden: Any, nonc: Any) -> Any:
     above = _noncentral_chisquare(draw, other, dfnum, nonc) * dfden
-    return above / (_chisquare(third, dfden) * dfnum)
+    return _quotient(above, _chisquare(third, dfden) * dfnum)
 
 
 def _standard_t(draw: Any, other: Any, df: Any) -> Any:
-    return np.sqrt(df * 0.5) * draw.normal() / np.sqrt(other.accepted("gamma", df * 0.5))
+    above = np.sqrt(df * 0.5) * draw.normal()
+    return _quotient(above, np.sqrt(other.accepted("gamma", df * 0.5)))
 
 
 _LEAST_SHAPE: Final = 1e-290

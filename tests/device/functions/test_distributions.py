@@ -277,6 +277,21 @@ def test_parameters_at_their_ends(xp: ModuleType, by_kernels: None) -> None:
     assert set(tiny.tolist()) == {0.0, 1.0}
 
 
+@pytest.mark.parametrize("count", [5, 6000])
+def test_nothing_is_warned_of_at_the_ends(xp: ModuleType, on_host: None, count: int) -> None:
+    """Few numbers are made on the host, where NumPy would warn; more are recorded."""
+    rng = xp.random.default_rng(4)
+    for drawn, wanted in (
+        (rng.geometric(1.0, count), 1), (rng.logseries(0.0, count), 1),
+        (rng.geometric(1e-310, count), np.iinfo(np.int64).max), (rng.standard_gamma(0.0, count), 0),
+        (rng.f(2.0, 1e-300, count), np.inf), (rng.noncentral_f(2.0, 1e-300, 1.0, count), np.inf),
+        (xp.abs(rng.standard_t(1e-300, count)), np.inf), (rng.beta(1.0, 1e-300, count), 1),
+        (rng.binomial(7, 1.0, count), 7), (rng.negative_binomial(3, 1.0, count), 0),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(np.asarray(drawn), wanted)
+    assert rng.geometric(1.0) == rng.logseries(0.0) == rng.zipf(1e6) == 1
+
+
 SHAPES = (
     "g.gamma(a([1.,2.]),a([[1.],[3.]]))|g.poisson(a([[1.],[30.]]),(3,2,4))|g.poisson(3.)"
     "|g.binomial(a([5,90]),.5)|g.binomial(9,a([.2,.7]),(2,2))|g.binomial(5.5,.5)|g.geometric(.3,())"
