@@ -480,7 +480,7 @@ accelerate(ndarray)
 
 def _name_methods() -> None:
     """Let every method say that it is ``clfuse.ndarray.<name>``: methods are pickled by that."""
-    functions: tuple[type, ...] = (types.FunctionType, type(ndarray.copy))
+    functions = types.FunctionType, type(ndarray.copy)
     for kind in ndarray.__mro__[:-1]:
         for name, method in vars(kind).items():
             if isinstance(method, functions) and getattr(ndarray, name) is method:
