@@ -170,6 +170,9 @@ _paid_ns = [0.0]
 _gains_ns: Final[list[float]] = []
 """What each of them saves by an evaluation."""
 
+_returns_before = [0]
+"""Evaluations by plans that were there before the first of them was made."""
+
 _once = [0]
 """Plans that were made, and that the program has not come back to."""
 
@@ -244,6 +247,7 @@ def forget() -> None:
     _once[0] = 0
     _total_ns[0] = _paid_ns[0] = 0.0
     _gains_ns.clear()
+    _returns_before[0] = counters["plans_reused"]
     allowance.forget()
 
 
@@ -324,7 +328,8 @@ def _tier(
 
 def _pays(snapshot: Snapshot, device: Device, found: _Waiting) -> bool:
     """Whether the program may plan and build this structure, too, by what it has computed."""
-    saved = counters["plans_reused"] * sum(_gains_ns) / max(len(_gains_ns), 1)
+    returns = counters["plans_reused"] - _returns_before[0]
+    saved = returns * sum(_gains_ns) / max(len(_gains_ns), 1)
     budget = CREDIT_NS + PAID_SHARE * (_done_ns() + saved)
     return not device.shares_memory or _paid_ns[0] + _price_ns(snapshot, device, found) <= budget
 
