@@ -9,6 +9,7 @@ what was there before is called. Nothing is done before an error reaches the top
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -29,10 +30,16 @@ OF_CALLS: Final = (
 
 OWN: Final = (OWN_FOLDERS[1], COMPILED)
 
+BEHIND: Final = OWN_FOLDERS + tuple(
+    os.path.join(os.path.dirname(OWN_FOLDERS[0].rstrip(os.sep)), name, "")
+    for name in ("pyopencl", "tqdm", "mako")
+)
+"""Frames in these are none of the user's where clfuse has called: an interrupt may fall there."""
+
 
 def hide_frames(error: BaseException) -> None:
-    """Take frames of clfuse's, and of NumPy's behind them, out of the tracebacks of an error and of
-    those that it came from."""
+    """Take frames of clfuse's, and of its packages behind them, out of the tracebacks of an error
+    and of those that it came from."""
     for each in related(error):
         if isinstance(each, OF_CALLS) or is_missing_name(each):
             each.__traceback__ = _without_own(each.__traceback__)
@@ -68,7 +75,7 @@ def _without_own(traceback: TracebackType | None) -> TracebackType | None:
         file = traceback.tb_frame.f_code.co_filename
         if file.startswith(OWN):
             is_inside = True
-        elif not (is_inside and file.startswith(OWN_FOLDERS)):
+        elif not (is_inside and file.startswith(BEHIND)):
             is_inside = False
             is_users = is_users or not file.startswith("<frozen ")
         if not is_inside or not is_users:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,26 @@ def test_a_hook_that_was_there_before_is_called(tmp_path: Path) -> None:
         np.ones(3) + np.ones(4)
     """
     assert shown(tmp_path, source) == ["ValueError None"]
+
+
+def test_an_interrupt_in_a_package_behind_clfuse_is_the_users() -> None:
+    """A bar is drawn while clfuse waits: Ctrl-C may fall there."""
+    import tqdm
+
+    from clfuse.tracebacks import hide_frames
+
+    names: dict[str, Any] = {}
+    for text, file in (
+        ("def draw(): raise KeyboardInterrupt", tqdm.__file__),
+        ("def wait(): draw()", os.path.join("clfuse", "_core", "x.pxi")),
+    ):
+        exec(compile(text, file, "exec"), names)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        names["wait"]()
+    hide_frames(raised.value)
+    traceback = raised.value.__traceback__
+    assert traceback is not None and traceback.tb_next is None
+    assert traceback.tb_frame.f_code.co_filename == __file__
 
 
 def test_faults_of_clfuse_keep_their_frames() -> None:

@@ -85,7 +85,7 @@ FALLS_BACK = """
     x = np.linspace(0, 1, 20_000)
     total = 0.0
     for i in range(30):
-        total += float(np.subtract.accumulate(x * i)[5000])
+        total += float(np.power.accumulate(x + 0 * i)[5000])
     print(total)
 """
 
