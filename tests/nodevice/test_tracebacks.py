@@ -104,7 +104,8 @@ def test_an_interrupt_in_a_package_behind_clfuse_is_the_users() -> None:
         names["wait"]()
     hide_frames(raised.value)
     traceback = raised.value.__traceback__
-    assert traceback is not None and traceback.tb_next is None
+    assert traceback is not None
+    assert traceback.tb_next is None
     assert traceback.tb_frame.f_code.co_filename == __file__
 
 
