@@ -81,8 +81,8 @@ def array_ufunc(self: Handle, function: np.ufunc, method: str, *inputs: Any, **k
 NOT_NUMPYS: Final = "it is no ufunc of NumPy's"
 """Why the host calls it."""
 
-_NUMBERS: Final = frozenset("?bBhHiIlLqQefdFD->")
-"""What the loops of a ufunc are of that knows nothing but numbers that live on devices."""
+_NUMBERS: Final = frozenset("?bBhHiIlLqQefdgFDG->")
+"""What the loops of a ufunc are of that knows nothing but numbers."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -92,8 +92,8 @@ def _foreign(function: np.ufunc) -> Callable[..., Any]:
     def call(*inputs: Any) -> Any:
         return host_call(function, inputs, {}, NOT_NUMPYS, function.__name__)
 
-    is_of_numbers = _NUMBERS.issuperset("".join(function.types).replace("g", "d").replace("G", "D"))
-    return before(function, call) if is_of_numbers and function.signature is None else call
+    is_of_numbers = function.signature is None and _NUMBERS.issuperset("".join(function.types))
+    return before(function, call) if is_of_numbers else call
 
 
 def array_function(self: Handle, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -72,7 +72,7 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     if snapshot.structure is None:
         return _cost_ns(snapshot, device, most)
     places = tuple([type(buffer) is HostBuffer for buffer in snapshot.buffers])
-    about = "cost", places, id(device.costs), settings.host_us
+    about = "cost", places, device.costs, device.traits.unified_memory, settings.host_us
     cost = snapshot.fact(about, lambda: _cost_ns(snapshot, device, ENDLESS_NS))
     return cost if cost is not None and cost <= most else None
 

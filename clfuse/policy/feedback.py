@@ -59,14 +59,7 @@ _of_large: Final[set[float]] = set()
 """Work that was met in evaluations that were not small."""
 
 of_kernels: Final[set[float]] = set()
-"""Work of plans that came back and whose kernels are worth it, and of all other operations on
-arrays of their sizes; the compiled part reads it, too."""
-
-WEIGHTS: Final = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 16.0, 20.0)
-"""Additions an element of operations, also of those that are no ufuncs, such as ``roll``."""
-
-SMALL_SIZE: Final = 600
-"""Elements of arrays of which nothing is recorded on their account."""
+"""Work of plans that came back and whose kernels are worth it; the compiled part reads it, too."""
 
 WITHOUT_KERNELS: Final = 16
 """Evaluations by NumPy with the work of kernels, and no kernels in between, after which that work
@@ -112,8 +105,7 @@ def _pass_without_kernels(found: Set[float]) -> None:
         _without[:] = 0, launched
     _without[0] += 1
     if _without[0] >= WITHOUT_KERNELS:
-        sizes = {work for work in found if work in of_kernels}
-        of_kernels.difference_update(*(_of_size(size) for size in sizes), found)
+        of_kernels.difference_update(found)
 
 
 def large(snapshot: Snapshot, device: Device) -> None:
@@ -177,23 +169,10 @@ def is_eager(snapshot: Snapshot) -> bool:
 
 
 def keeps_kernels(snapshot: Snapshot) -> None:
-    """Note that a plan came back, and that its kernels are worth it.
-
-    All other operations on arrays of these sizes are recorded from here on, too: a round of which
-    NumPy did some at the call, by an allowance, would be another structure each time.
-    """
-    found = set(works(snapshot))
-    for size in {float(size_of(item[1])) for item in snapshot.items if len(item) > 1}:
-        if size > SMALL_SIZE:
-            found |= _of_size(size)
-    for work in found:
+    """Note that a plan came back, and that its kernels are worth it."""
+    for work in works(snapshot):
         _limited(of_kernels).add(work)
         known.discard(work)
-
-
-def _of_size(size: float) -> set[float]:
-    """The work of operations on arrays of so many elements."""
-    return {size * weight for weight in WEIGHTS}
 
 
 def forget() -> None:

@@ -167,8 +167,8 @@ _total_ns = [0.0]
 _paid_ns = [0.0]
 """What the plans that were made, and their kernels, are thought to have taken."""
 
-_gains_ns: Final[list[float]] = []
-"""What each of them saves by an evaluation."""
+_gain = [0.0, 0]
+"""What they save by an evaluation of each, in nanoseconds, all together; how many they are."""
 
 _returns_before = [0]
 """Evaluations by plans that were there before the first of them was made."""
@@ -200,7 +200,8 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
         if not found.is_paid:
             found.is_paid = True
             _paid_ns[0] += _price_ns(snapshot, device, found)
-            _gains_ns.append(cost * (_share(snapshot, device, cost) if cost else 0.0))
+            _gain[0] += cost * _share(snapshot, device, cost) if cost else 0.0
+            _gain[1] += 1
         allowance.note_earned()
         found.evaluations = found.evaluations or 1
         found.turn = _turn()
@@ -246,7 +247,7 @@ def forget() -> None:
     _waiting.clear()
     _once[0] = 0
     _total_ns[0] = _paid_ns[0] = 0.0
-    _gains_ns.clear()
+    _gain[:] = 0.0, 0
     _returns_before[0] = counters["plans_reused"]
     allowance.forget()
 
@@ -315,7 +316,7 @@ def _tier(
     others = turn - found.turn
     is_first = not found.evaluations or (found.evaluations == 1 and others <= EARNED_STRUCTURES)
     if is_first and warm_start.is_known(_name(snapshot)):
-        return Tier.NOW, cost, 1.0
+        return earned, cost, 1.0
     if allowance.is_watching(turn) and found.evaluations and others <= allowance.MOST_TURNS:
         return earned, cost, 1.0
     is_near = others <= LOOP_STRUCTURES
@@ -329,8 +330,7 @@ def _tier(
 def _pays(snapshot: Snapshot, device: Device, found: _Waiting) -> bool:
     """Whether the program may plan and build this structure, too, by what it has computed."""
     returns = counters["plans_reused"] - _returns_before[0]
-    saved = returns * sum(_gains_ns) / max(len(_gains_ns), 1)
-    budget = CREDIT_NS + PAID_SHARE * (_done_ns() + saved)
+    budget = CREDIT_NS + PAID_SHARE * (_done_ns() + returns * _gain[0] / max(_gain[1], 1))
     return not device.shares_memory or _paid_ns[0] + _price_ns(snapshot, device, found) <= budget
 
 

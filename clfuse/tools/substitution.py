@@ -246,7 +246,7 @@ class Substitution:
                 elif package == "pytest" and serves(globals):
                     self._answer_importorskip()
                 return module
-            if globals is not None and globals.get("__name__", "")[:6] == OF_ORIGINAL:
+            if globals is not None and str(globals.get("__name__"))[:6] == OF_ORIGINAL:
                 # NumPy imports in functions, too: a dtype's name does.
                 return original(name, globals, locals, fromlist, level)
             if not serves(globals):

@@ -24,6 +24,11 @@
     const U first = philox_bits_##L(index, attempt_key, position);                                 \
     const U second = philox_more_bits_##L(index, attempt_key, position);
 
+/* Keeps numbers that are accepted; these lanes are done. */
+#define ACCEPT(number)                                                                             \
+    made = accepted ? number : made;                                                               \
+    open &= ~accepted;
+
 /* ---- gamma: G. Marsaglia, W. W. Tsang, A simple method for generating gamma variables (2000) ---- */
 
 #define ONE_THIRD_float 0x1.555556p-2f
@@ -50,8 +55,7 @@ static inline T gamma_draw_##T(L index, L key, L position, T shape)             
             accepted |= MASK(I, vector_log_##T(u) < fma((T)(0.5f), square, d * rest));             \
         }                                                                                          \
         accepted &= possible;                                                                      \
-        made = accepted ? d * v * v * v : made;                                                    \
-        open &= ~accepted;                                                                         \
+        ACCEPT(d * v * v * v)                                                                      \
     }                                                                                              \
     if (ANY_LANE(I, below_1)) {                                                                    \
         const T u = positive_of_bits_##T(philox_bits_##L(index, key, position));                   \
@@ -125,8 +129,7 @@ static inline T poisson_draw_##T(L index, L key, L position, T mean)            
                 accepted |= possible & MASK(L, vector_log_##T(height) <= chance);                  \
             }                                                                                      \
             accepted &= open;                                                                      \
-            made = accepted ? k : made;                                                            \
-            open &= ~accepted;                                                                     \
+            ACCEPT(k)                                                                              \
         }                                                                                          \
     }                                                                                              \
     if (ANY_LANE(L, few))                                                                          \
@@ -170,8 +173,7 @@ static inline T binomial_draw_##T(L index, L key, L position, T count, T p)     
                 accepted |= possible & MASK(L, vector_log_##T(height) <= chance);                  \
             }                                                                                      \
             accepted &= open;                                                                      \
-            made = accepted ? k : made;                                                            \
-            open &= ~accepted;                                                                     \
+            ACCEPT(k)                                                                              \
         }                                                                                          \
     }                                                                                              \
     if (ANY_LANE(L, few)) {                                                                        \
@@ -219,8 +221,7 @@ static inline T hypergeometric_draw_##T(L index, L key, L position, T rare, T ot
             const T chance = of_mode - LOG_FACTORIAL(T, k) - LOG_FACTORIAL(T, rare - k)            \
                 - LOG_FACTORIAL(T, count - k) - LOG_FACTORIAL(T, lacking + k);                     \
             const L accepted = possible & MASK(L, (T)(2) * vector_log_##T(u) <= chance);           \
-            made = accepted ? k : made;                                                            \
-            open &= ~accepted;                                                                     \
+            ACCEPT(k)                                                                              \
         }                                                                                          \
     }                                                                                              \
     if (ANY_LANE(L, few)) {                                                                        \
@@ -253,8 +254,7 @@ static inline T zipf_draw_##T(L index, L key, L position, T a)                  
         const T height = v * x * (vector_expm1_##T(step) / of_2);                                  \
         const L accepted = open & MASK(L, x >= (T)(1)) & MASK(L, x < (T)(0x1p63))                  \
             & MASK(L, height <= vector_exp_##T(step - log_2));                                     \
-        made = accepted ? x : made;                                                                \
-        open &= ~accepted;                                                                         \
+        ACCEPT(x)                                                                                  \
     }                                                                                              \
     return made;                                                                                   \
 }
@@ -287,8 +287,7 @@ static inline T von_mises_draw_##T(L index, L key, L position, T kappa)         
         if (ANY_LANE(L, open & ~accepted))                                                         \
             accepted |= MASK(L, vector_log_##T(y / v) + (T)(1) >= y);                              \
         accepted &= open;                                                                          \
-        made = accepted ? scale * sine / cosine : made;                                            \
-        open &= ~accepted;                                                                         \
+        ACCEPT(scale * sine / cosine)                                                              \
     }                                                                                              \
     return made;                                                                                   \
 }

@@ -48,7 +48,8 @@ BARS_THERE: Final[dict[tuple[str, str], Bar]] = {
     # A thread runs 32 work-items there, with 64 words of each in its registers: too few for a block
     # of a product, for 20 steps of Mandelbrot and for gamma numbers in double precision.
     ("matmul", "pvc"): Bar(stack_nbytes=256),
-    ("map", "pvc"): Bar(stack_nbytes=512),
+    ("map", "pvc"): Bar(stack_nbytes=256),
+    ("draws", "pvc"): Bar(stack_nbytes=512),
     # Rounds of 13 points: 26 doubles, and as many sums and differences, twice.
     ("fourier", "pvc"): Bar(stack_nbytes=1024),
     # Sums that keep the errors of their additions, of two values an element; of arg-folds sixteen

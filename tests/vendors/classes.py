@@ -11,6 +11,7 @@ from clfuse.schedule.records import (
     Kernel,
     Load,
     SortPass,
+    Step,
     UserLaunch,
 )
 
@@ -19,6 +20,7 @@ __all__ = ["CLASSES", "kernel_class"]
 CLASSES: Final = {
     "map contiguous": "element by element; whole arrays of float32 or float64, in order",
     "map": "element by element, any other",
+    "draws": "element by element, with numbers that are drawn until one is accepted",
     "gather": "element by element, with loads at computed positions",
     "reduce": "folds of rows, or of everything",
     "reduce columns": "folds across rows",
@@ -72,6 +74,8 @@ def kernel_class(step: Any, schedule: str) -> str | None:
         return "rows" if step.then else "reduce"
     if any(isinstance(item, Load) and item.position is not None for item in step.body):
         return "gather"
+    if any(isinstance(item, Step) and "_draw_" in item.op.name for item in step.body):
+        return "draws"
     return "map contiguous" if _is_whole(step) else "map"
 
 

@@ -219,9 +219,8 @@ def _nan_extreme(
     made = _fold(function, handle, axis, None, out, keepdims, **options)
     # Otherwise it is not known now whether a slice holds nothing but NaN.
     seen = known_elements(handle) if handle._dtype.kind in "fc" else None
-    if seen is not None and affordable(seen.size * _SEARCHED) and all(
-        value is _Missing for value in options.values()
-    ):
+    given = [value for value in options.values() if value is not _Missing]
+    if seen is not None and affordable(seen.size * _SEARCHED) and not given:
         axes = reduction_axes(axis, len(handle._shape))
         if seen.size and np.isnan(seen).all(axis=axes).any():
             warnings.warn("All-NaN slice encountered", RuntimeWarning, user_stacklevel())

@@ -205,6 +205,24 @@ def test_initial_enters_the_reduction(xp: ModuleType) -> None:
     batch.check()
 
 
+def test_an_initial_value_stands_for_slices_of_nan(
+    xp: ModuleType, setting: Callable[..., None]
+) -> None:
+    """So nobody is warned of them, nor is it looked for them on the host."""
+    setting(host_us=50)
+    data = np.array([[np.nan, np.nan], [np.nan, 3]])
+    before = 0 if xp is np else xp.stats()["fallbacks"]
+    batch = Batch(xp)
+    for name, start in (("nanmax", -1.0), ("nanmin", 9.0)):
+        for axis in (None, 0, 1):
+            batch.same(f"{name} {axis}", lambda m, n=name, s=start, a=axis: getattr(m, n)(
+                m.asarray(data), axis=a, initial=s))
+        batch.same(f"{name} where", lambda m, n=name, s=start: getattr(m, n)(
+            m.asarray(data), axis=0, initial=s, where=np.array([True, False])))
+    batch.check()
+    assert xp is np or xp.stats()["fallbacks"] == before
+
+
 def test_where_says_which_elements_count(xp: ModuleType) -> None:
     batch = Batch(xp)
     data, mask = ordinary(5, (4, 6), "float64"), ordinary(6, (4, 6), "bool")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -16,29 +16,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from clfuse.engine import auto_flush
-from clfuse.engine.evaluate import forget_plans
 from clfuse.ir.snapshot import Snapshot
-from clfuse.policy import allowance, choice, tiering, warm_start
+from clfuse.policy import allowance, choice, tiering
 from tests.device.policy.test_small_programs import counted
 from tests.support.marks import compiled
 
-pytestmark = [pytest.mark.clfuse_only, compiled]
+pytestmark = [pytest.mark.clfuse_only, compiled, pytest.mark.usefixtures("first_run")]
 
 SIZE = 20_011
 VALUES = np.linspace(0.1, 0.9, SIZE)
-
-
-@pytest.fixture(autouse=True)
-def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with xp.config.override(host_us=0, build_after_ms=0):
-        xp.evaluate(xp.arange(3.0) * 2)  # what plans is there
-        xp.evaluate()  # nothing waits of what earlier tests have recorded
-    forget_plans()
-    warm_start.forget()
-    with xp.config.override(host_us=50, build_after_ms=50):
-        yield
-    forget_plans()
 
 
 def step(module: ModuleType, x: Any, y: Any) -> Any:

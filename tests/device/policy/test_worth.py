@@ -10,26 +10,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from clfuse.engine.evaluate import forget_plans
-from clfuse.policy import tiering, warm_start
+from clfuse.policy import tiering
 from tests.support.marks import compiled
 
-pytestmark = [pytest.mark.clfuse_only, compiled, pytest.mark.usefixtures("shared_memory")]
+pytestmark = [
+    pytest.mark.clfuse_only, compiled, pytest.mark.usefixtures("shared_memory", "first_run"),
+]  # fmt: skip
 
 SIZE = 20_011
 VALUES = np.linspace(0.1, 0.9, SIZE)
-
-
-@pytest.fixture(autouse=True)
-def first_run(xp: ModuleType, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with xp.config.override(host_us=0, build_after_ms=0):
-        xp.evaluate(xp.arange(3.0) * 2)  # what plans is there
-        xp.evaluate()  # nothing waits of what earlier tests have recorded
-    forget_plans()
-    warm_start.forget()
-    with xp.config.override(host_us=50, build_after_ms=50):
-        yield
-    forget_plans()
 
 
 def long_round(module: ModuleType, x: Any, number: int) -> Any:

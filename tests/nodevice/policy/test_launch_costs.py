@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from clfuse.config import override
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import take
-from clfuse.policy.cost import launch_ns
+from clfuse.policy.cost import cost_ns, launch_ns
+from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.target.costs import Costs
 from tests.support.recording import FLOAT64, array, call, number, softmax
 
@@ -50,3 +52,29 @@ def test_folds_to_numbers_are_launches_one_after_the_other(root: Node, launches:
 def test_what_lies_on_a_device_is_not_brought_for_that() -> None:
     device: Any = SimpleNamespace(shares_memory=False, costs=COSTS)
     assert launch_ns(take([call("sqrt", X)]), device) == 0
+
+
+def test_costs_of_a_known_structure_are_those_of_each_device() -> None:
+    """They are found once; devices of the same costs may have a memory of their own, or not."""
+    x = array(1000)
+    assert type(x.buffer) is not HostBuffer, "on a device"
+    snapshot = take([call("sqrt", x)])
+    snapshot.structure = take([call("sqrt", x)])
+    costs = []
+    for _ in range(2):
+        for is_unified in (True, False):
+            traits = SimpleNamespace(unified_memory=is_unified)
+            device: Any = SimpleNamespace(costs=COSTS, fp64=True, traits=traits)
+            with override(host_us=50):
+                costs.append(cost_ns(snapshot, device, 1e9))
+    assert costs[0] is not None
+    assert costs == [costs[0], None] * 2
+    cheap: Any = SimpleNamespace(
+        costs=Costs(addition_ns=COSTS.addition_ns / 2), fp64=True,
+        traits=SimpleNamespace(unified_memory=True),
+    )  # fmt: skip
+    with override(host_us=50):
+        found = cost_ns(snapshot, cheap, 1e9)
+        assert found is not None
+        assert found < costs[0]
+        assert cost_ns(snapshot, cheap, found / 2) is None

@@ -344,6 +344,14 @@ def test_substitution_ends_with_its_block(tmp_path):
     assert (names["inside"], names["outside"]) == ("clfuse", "numpy")
 
 
+@pytest.mark.parametrize("name", [None, 3, "numpy", "numpy.somebody"])
+def test_text_may_be_executed_under_any_name(tmp_path, name):
+    names = {"__name__": name, "__file__": str(tmp_path / "somebody.py")}
+    with Substitution([str(tmp_path)]):
+        exec("import numpy; inside = numpy.__name__", names)
+    assert names["inside"] == ("numpy" if name == "numpy.somebody" else "clfuse")
+
+
 # -- as python would -------------------------------------------------------------------------------
 
 SURROUNDINGS = """
