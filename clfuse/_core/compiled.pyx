@@ -544,17 +544,25 @@ cdef object product_at_once(object one, object two):
         additions *= array_extents(second)[array_rank(second) - 1]
     if not is_affordable(max(additions, array_size(second)) / product_share):
         return DEFER
+    if type(one) is ARRAY or type(two) is ARRAY:
+        device = device_of(one if type(one) is ARRAY else two)
+    else:
+        device = current_device()
+        if device is None:
+            return DEFER
     value = product_of_vectors(<PyObject *>left, second)
     if value is None:
         value = calculated(numpys.nb_matrix_multiply, None, left, right)
-    return made(value, None, device_of(one if type(one) is ARRAY else two))
+    return made(value, None, device)
 
 
 cdef object factor(object one, object other):
-    """A vector or matrix on the host, or a list beside one, as NumPy's array; or `DEFER`."""
+    """A vector or matrix on the host, or NumPy's or a list beside one, as NumPy's array; or `DEFER`."""
     if type(one) is ARRAY:
         array = here(one) if is_ours(one) else None
         return DEFER if array is None else array
+    if type(one) is NUMPY:
+        return one if is_numpys_own(one) and native_dtype(<PyObject *>one) != NULL else DEFER
     return listed(one) if type(other) is ARRAY else DEFER
 
 

@@ -11,7 +11,7 @@ snapshots that are not small and have no kernels yet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clfuse._core import loading
 from clfuse.config import settings
@@ -33,6 +33,13 @@ _LAUNCHED: Final = frozenset((Kind.COUNTS, Kind.COMPACT, Kind.EXPAND))
 
 ENDLESS_NS: Final = 1e12
 """More than any evaluation takes: `cost_ns` only says whether it is for NumPy at all."""
+
+NEAR: Final = 64
+"""Places from an operation to an input that belongs to the same step of a loop, or to the one
+before; what lies farther away was there before the loop."""
+
+RUN: Final = 24
+"""Operations in a row that tell one from another."""
 
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
@@ -62,6 +69,25 @@ def is_of_kernels(snapshot: Snapshot) -> bool:
 def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
     """``CLFUSE_HOST_US``, and so much more for every operation."""
     return settings.host_us * 1000.0 + node_ns * len(snapshot.nodes)
+
+
+def unlike_operations(snapshot: Snapshot) -> int:
+    """Operations that are unlike each other by what they do, where their inputs come from, and what
+    was done before. Those of a step that is repeated count once: kernels have it as a loop."""
+    return snapshot.fact("unlike operations", lambda: _unlike_operations(snapshot))
+
+
+def _unlike_operations(snapshot: Snapshot) -> int:
+    items = snapshot.items
+    numbers: dict[tuple[Any, ...], int] = {}
+    sequence = []
+    for place, item in enumerate(items):
+        if item[0] is not None and len(item) > 1:
+            sources = [source for source in item[3:] if len(items[source]) > 1]  # no constants
+            apart = [place - source if place - source <= NEAR else -source for source in sources]
+            sequence.append(numbers.setdefault((*item[:3], *apart), len(numbers)))
+    runs = set(zip(*[sequence[start:] for start in range(RUN)], strict=False))
+    return len(runs) + min(len(sequence), RUN - 1)
 
 
 def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:

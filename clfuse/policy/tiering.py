@@ -51,7 +51,7 @@ from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.target.costs import COSTS
 
 from . import allowance, warm_start
-from .cost import budget_ns, cost_ns, is_of_kernels, launch_ns
+from .cost import budget_ns, cost_ns, is_of_kernels, launch_ns, unlike_operations
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -111,7 +111,7 @@ long again where many operations have many results."""
 CREDIT_NS: Final = 5e8
 """What planning and building may take before a program has computed anything."""
 
-MANY: Final = 512
+MANY: Final = 128
 """Operations of a structure from which on one evaluation, however large, does not have its kernels
 at once if they take longer than NumPy does: a picture of which each ray is another branch."""
 
@@ -292,14 +292,13 @@ def _tier(
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     if device.may_wait:
         most = max(most, _opening_ns(device) - _done_ns())
-    cost = cost_ns(snapshot, device, patience)
+    is_many = len(snapshot.nodes) > MANY and device.shares_memory
+    price = _price_ns(snapshot, device, found) if is_many else 0.0
+    cost = cost_ns(snapshot, device, max(patience, price))
     if cost is None:
         return Tier.NOW, 0.0, 1.0
     earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
-    is_much = cost > most
-    if is_much and len(snapshot.nodes) > MANY and device.shares_memory:
-        is_much = cost > _price_ns(snapshot, device, found)
-    if is_much:
+    if cost > max(most, price):
         return earned, cost, 1.0
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
@@ -339,7 +338,7 @@ def _price_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float:
     each = PLANNED_WITH * device.costs.planning_ns
     if not warm_start.is_known(found.name or _name(snapshot)):
         each += device.costs.building_ns
-    return each * len(snapshot.nodes)
+    return each * unlike_operations(snapshot)
 
 
 def _share(snapshot: Snapshot, device: Device, cost: float) -> float:

@@ -15,6 +15,7 @@ import clfuse
 from clfuse._core import loading
 from tests.support.agreement import assert_bitwise
 from tests.support.hostile import hostile
+from tests.support.marks import compiled
 from tests.support.releases import IS_BEFORE_2_4
 
 pytestmark = [pytest.mark.clfuse_only, pytest.mark.usefixtures("host_calculates")]
@@ -264,3 +265,19 @@ def test_lists_of_numbers_beside_arrays(kind: str) -> None:
     before = clfuse.stats()["nodes_recorded"]
     assert not (clfuse.bitwise_and((1, 0, 1), clfuse.array([1, 1, 0])) == (1, 0, 1)).all()
     assert clfuse.stats()["nodes_recorded"] == before or not COMPILED
+
+
+@compiled
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "complex128", "bool", "O", "matrix"])
+def test_products_with_numpys_arrays_are_made_at_the_call(kind: str) -> None:
+    """On either side, as rows, turned, of other dtypes and of shapes that do not fit."""
+    values = np.arange(16.0).reshape(4, 4)
+    theirs = np.matrix(values) if kind == "matrix" else values.astype(kind)
+    ours = clfuse.asarray(values + 1)
+    before = clfuse.stats()["nodes_recorded"]
+    for one in (lambda m: m, lambda m: m.T, lambda m: m[1], lambda m: m[:, ::-2], lambda m: m[:3]):
+        for product in (operator.matmul, lambda a, b: b @ a, clfuse.matmul, clfuse.dot):
+            expected = told(lambda: product(one(values + 1), theirs))  # noqa: B023
+            agree(told(lambda: product(one(ours), theirs)), expected)  # noqa: B023
+    if kind not in ("matrix", "O"):
+        assert clfuse.stats()["nodes_recorded"] == before

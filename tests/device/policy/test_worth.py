@@ -22,10 +22,9 @@ VALUES = np.linspace(0.1, 0.9, SIZE)
 
 
 def long_round(module: ModuleType, x: Any, number: int) -> Any:
-    """Some 600 operations, no two numbers the same ones."""
-    bits = [number >> place & 1 for place in range(8)]
-    for place in range(200):
-        x = module.sqrt(x + 0.5) if bits[place % 8] else module.square(x) - 0.25
+    """Some 600 operations, no two numbers the same ones, and none a loop."""
+    for is_root in np.random.default_rng(number).random(200) < 0.5:
+        x = module.sqrt(x + 0.5) if is_root else module.square(x) - 0.25
         x = x * 0.5 + 0.1
     return x
 
