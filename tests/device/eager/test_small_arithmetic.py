@@ -268,7 +268,7 @@ def test_lists_of_numbers_beside_arrays(kind: str) -> None:
 
 
 @compiled
-@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "complex128", "bool", "O", "matrix"])
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "complex128", "?", "O", "matrix"])
 def test_products_with_numpys_arrays_are_made_at_the_call(kind: str) -> None:
     """On either side, as rows, turned, of other dtypes and of shapes that do not fit."""
     values = np.arange(16.0).reshape(4, 4)
