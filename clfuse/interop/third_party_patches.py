@@ -139,6 +139,12 @@ SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
 """Module -> function in it -> the method of its result that is a C function, which takes no array
 but NumPy's."""
 
+TABLES: Final[Mapping[str, str]] = {
+    "autograd.numpy.numpy_boxes": "Box.type_mappings",
+    "autograd.numpy.numpy_vspaces": "VSpace.mappings",
+}
+"""Module -> its table by class, in which what stands for NumPy's classes stands for ours, too."""
+
 PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
 """Package -> what its public functions, all that are written in Python, get of an argument."""
 
@@ -198,6 +204,9 @@ def open_doors(module: types.ModuleType) -> None:
     package = module.__name__.partition(".")[0]
     if module.__name__ == "numpy.ctypeslib":
         _open_pointers(module)
+    if module.__name__ in TABLES:
+        _enter(module, TABLES[module.__name__])
+        return
     for name, opened in _doors_of(module).items():
         kind, is_method, method = name.partition(".")
         if is_method:
@@ -215,6 +224,17 @@ def open_doors(module: types.ModuleType) -> None:
                 setattr(other, name, made)
 
 
+def _enter(module: types.ModuleType, path: str) -> None:
+    """Put our classes into a table of the module's: `path` is the name of a class in it, and of the
+    class's attribute."""
+    kind, _, name = path.partition(".")
+    table = getattr(vars(module).get(kind), name, {})
+    kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
+    for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
+        if theirs in table:
+            table[ours] = table[theirs]
+
+
 def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
     if isinstance(function, types.FunctionType):
@@ -224,7 +244,7 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
 
 
 def _has_doors(name: str) -> bool:
-    is_listed = name in DOORS or name in SOLVERS
+    is_listed = name in DOORS or name in SOLVERS or name in TABLES
     return is_listed or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
 
 
