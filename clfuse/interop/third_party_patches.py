@@ -139,11 +139,29 @@ SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
 """Module -> function in it -> the method of its result that is a C function, which takes no array
 but NumPy's."""
 
-TABLES: Final[Mapping[str, str]] = {
-    "autograd.numpy.numpy_boxes": "Box.type_mappings",
-    "autograd.numpy.numpy_vspaces": "VSpace.mappings",
+
+def _tabled(kind: str, name: str) -> Callable[[types.ModuleType], None]:
+    """A patch: in a table by class, an attribute of a class, what stands for NumPy's classes stands
+    for ours, too."""
+
+    def enter(module: types.ModuleType) -> None:
+        found = getattr(getattr(module, kind, None), name, {})
+        kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
+        for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
+            if theirs in found:
+                found[ours] = found[theirs]
+
+    return enter
+
+
+PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+    "autograd.numpy.numpy_boxes": _tabled("Box", "type_mappings"),
+    "autograd.numpy.numpy_vspaces": _tabled("VSpace", "mappings"),
 }
-"""Module -> its table by class, in which what stands for NumPy's classes stands for ours, too."""
+"""Module -> what is done to it as a whole."""
+
+COMPILED: Final = "numba."
+"""Modules of which `numba_functions` says what is done to them."""
 
 PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
 """Package -> what its public functions, all that are written in Python, get of an argument."""
@@ -204,8 +222,13 @@ def open_doors(module: types.ModuleType) -> None:
     package = module.__name__.partition(".")[0]
     if module.__name__ == "numpy.ctypeslib":
         _open_pointers(module)
-    if module.__name__ in TABLES:
-        _enter(module, TABLES[module.__name__])
+    if module.__name__.startswith(COMPILED):
+        from . import numba_functions
+
+        numba_functions.patch(module)
+        return
+    if module.__name__ in PATCHES:
+        PATCHES[module.__name__](module)
         return
     for name, opened in _doors_of(module).items():
         kind, is_method, method = name.partition(".")
@@ -224,17 +247,6 @@ def open_doors(module: types.ModuleType) -> None:
                 setattr(other, name, made)
 
 
-def _enter(module: types.ModuleType, path: str) -> None:
-    """Put our classes into a table of the module's: `path` is the name of a class in it, and of the
-    class's attribute."""
-    kind, _, name = path.partition(".")
-    table = getattr(vars(module).get(kind), name, {})
-    kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
-    for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
-        if theirs in table:
-            table[ours] = table[theirs]
-
-
 def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
     if isinstance(function, types.FunctionType):
@@ -244,8 +256,8 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
 
 
 def _has_doors(name: str) -> bool:
-    is_listed = name in DOORS or name in SOLVERS or name in TABLES
-    return is_listed or name.startswith(COMPOSED) or name.partition(".")[0] in PACKAGES
+    is_listed = name in DOORS or name in SOLVERS or name in PATCHES
+    return is_listed or name.startswith((COMPOSED, COMPILED)) or name.partition(".")[0] in PACKAGES
 
 
 def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
