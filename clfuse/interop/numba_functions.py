@@ -17,34 +17,15 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import host_scalar
 from clfuse.arrays.handle import Handle
-from clfuse.arrays.shared_storage import seen_by_numpy
 
-__all__ = ["argument", "of_numpy", "patch"]
+from .third_party_patches import in_shared_memory as argument
 
-DEEPEST: Final = 4
-"""Tuples in tuples are looked into so far."""
-
-
-def argument(value: Any, depth: int = DEEPEST) -> Any:
-    """What a compiled function is given: an array of NumPy's in the same memory, NumPy's scalar,
-    also in tuples and lists. What has none of ours in it is given as it is."""
-    kind = type(value)
-    if kind in handles.SCALARS:
-        return host_scalar(value)
-    if isinstance(value, Handle):
-        return seen_by_numpy(value)
-    if not depth or not isinstance(value, tuple | list):
-        return value
-    found = [argument(item, depth - 1) for item in value]
-    if all(new is old for new, old in zip(found, value, strict=True)):
-        return value
-    return kind(*found) if hasattr(kind, "_fields") else kind(found)
-
+__all__ = ["of_numpy", "patch"]
 
 def of_numpy(value: Any) -> Any:
-    """What stands in NumPy where `value` stands in clfuse; arrays and all else as `argument`."""
+    """What stands in NumPy where `value` stands in clfuse; of arrays and all else what
+    calls are given."""
     if isinstance(value, types.ModuleType):
         name = value.__name__
         return sys.modules.get(_below_numpy(name), value) if _is_ours(name) else value

@@ -5,8 +5,8 @@ do something else, or refuse, where it is false: pandas looks a mask up as colum
 lists the functions that make such tests, as few and as far inside as there are. Wrappers around
 them turn our arrays into NumPy's and leave everything else alone. A package that is not imported is
 not touched; a function that a version does not have is left out. `PACKAGES` lists packages of which
-nearly every function would be in `DOORS`, because their compiled code asks for memory that it may
-write to.
+nearly every function and method would be in `DOORS`: what is compiled in them takes NumPy's arrays
+alone, and asks for memory that it may write to.
 
 Compiled code that looks at each item of a list knows Python's and NumPy's numbers by their memory,
 and takes a lazy scalar for an object. So pandas and json get NumPy's scalars in place of lazy ones.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
@@ -47,6 +47,33 @@ def arrays(turn: Turn) -> Turn:
         return value
 
     return turned
+
+
+def deeply(turn: Turn) -> Turn:
+    """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists and tuples within
+    each other; anything else as it is."""
+
+    def turned(value: Any, depth: int = DEEPEST_LIST) -> Any:
+        kind = type(value)
+        if kind in handles.SCALARS:
+            return host_scalar(value)
+        if isinstance(value, Handle):
+            return turn(value)
+        if not depth or not isinstance(value, tuple | list):
+            return value
+        found = [turned(item, depth - 1) for item in value]
+        if all(new is old for new, old in zip(found, value, strict=True)):
+            return value
+        return kind(*found) if hasattr(kind, "_fields") else kind(found)
+
+    return turned
+
+
+DEEPEST_LIST: Final = 4
+"""Lists in lists are looked into so far."""
+
+in_shared_memory: Final = deeply(seen_by_numpy)
+"""What compiled code gets that may write to it."""
 
 
 def numbers(value: Any, depth: int = 3) -> Any:
@@ -135,6 +162,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
 SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
     # `factorized` gives the method of what `splu` makes.
     "scipy.sparse.linalg._dsolve.linsolve": {"splu": "solve", "spilu": "solve"},
+    "numexpr.necompiler": {"NumExpr": "__call__"},
 }
 """Module -> function in it -> the method of its result that is a C function, which takes no array
 but NumPy's."""
@@ -163,9 +191,15 @@ PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
 COMPILED: Final = "numba."
 """Modules of which `numba_functions` says what is done to them."""
 
-PACKAGES: Final[Mapping[str, Turn]] = {"skimage": arrays(seen_by_numpy)}
-"""Package -> what its public functions, all that are written in Python, get of an argument."""
+PACKAGES: Final[Mapping[str, Turn]] = {
+    "skimage": arrays(seen_by_numpy),
+    **dict.fromkeys(("cv2", "h5py", "pyamg", "pywt", "tables"), in_shared_memory),
+    **dict.fromkeys(("lightgbm", "xgboost"), deeply(host_view)),  # they read
+}
+"""Package -> what its public functions, and the methods of its classes, get of an argument."""
 
+METHODS: Final = frozenset(("__init__", "__call__", "__getitem__", "__setitem__"))
+"""Methods of these packages' classes that are opened beside those with public names."""
 
 COMPOSED: Final = "numpy.polynomial."
 """NumPy's modules whose functions, of which some ask for its class, run with ours in them where
@@ -187,7 +221,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
 
 
 class Solver:
-    """A C object whose method `name` takes our arrays, too; all else is the object's."""
+    """An object of C whose method `name` takes our arrays, too; all else is the object's."""
 
     def __init__(self, solver: Any, name: str) -> None:
         self._solver = solver
@@ -207,12 +241,23 @@ class Solver:
         return repr(self._solver)
 
 
+class Compiled(Solver):
+    """An object of C that is called with our arrays, too, and may write to them."""
+
+    def __init__(self, compiled: Any) -> None:
+        super().__init__(compiled, "__call__")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return open_to_ours(self._solver, in_shared_memory)(*args, **kwargs)
+
+
 def with_open_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """`function`, whose result's method `name` takes our arrays."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return Solver(function(*args, **kwargs), name)
+        result = function(*args, **kwargs)
+        return Compiled(result) if name == "__call__" else Solver(result, name)
 
     return call
 
@@ -230,6 +275,12 @@ def open_doors(module: types.ModuleType) -> None:
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)
         return
+    for below in list(vars(module).values()) if package in PACKAGES else ():
+        if isinstance(below, types.ModuleType) and _is_made_by(below, module):
+            open_doors(below)
+    family = [
+        other for name, other in list(sys.modules.items()) if name.partition(".")[0] == package
+    ]
     for name, opened in _doors_of(module).items():
         kind, is_method, method = name.partition(".")
         if is_method:
@@ -242,17 +293,32 @@ def open_doors(module: types.ModuleType) -> None:
         setattr(module, name, made)
         if getattr(function, "__module__", None) != module.__name__:
             continue
-        for known, other in list(sys.modules.items()):
-            if known.partition(".")[0] == package and vars(other).get(name) is function:
+        for other in family:
+            if vars(other).get(name) is function:
                 setattr(other, name, made)
+
+
+def _is_made_by(below: types.ModuleType, module: types.ModuleType) -> bool:
+    """Whether the compiled code of a module has made another within it, which no finder sees."""
+    return below.__spec__ is None and below.__name__.startswith(f"{module.__name__}.")
+
+
+_METHOD_TYPES: Final = (
+    types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
 
 
 def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
-    if isinstance(function, types.FunctionType):
+    if isinstance(function, _METHOD_TYPES):
         setattr(kind, name, opened(function))
     elif isinstance(function, staticmethod):  # as Python makes of `__new__`
         setattr(kind, name, staticmethod(opened(function.__func__)))
+    elif isinstance(function, types.GetSetDescriptorType):
+        plain = function.__get__, function.__set__, function.__delete__, function.__doc__
+        setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
+    elif isinstance(function, property) and function.fset is not None:
+        setattr(kind, name, function.setter(opened(function.fset)))
 
 
 def _has_doors(name: str) -> bool:
@@ -269,15 +335,45 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
         methods = SOLVERS[name].items()
         return {key: functools.partial(with_open_method, name=method) for key, method in methods}
     if name.startswith(COMPOSED):
-        opened: Opened = for_ours
-    else:
-        turn = PACKAGES[name.partition(".")[0]]
-        opened = functools.partial(open_to_ours, turned=turn)
-    return {
-        key: opened
-        for key, value in vars(module).items()
-        if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
-    }
+        return {
+            key: for_ours
+            for key, value in vars(module).items()
+            if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
+        }
+    turn = PACKAGES[name.partition(".")[0]]
+
+    def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
+        made: Any = open_to_ours(function, turn)
+        made.of_package = True
+        return made  # type: ignore[no-any-return]
+
+    return dict.fromkeys(_public(module), open_once)
+
+
+def _public(module: types.ModuleType) -> Iterator[str]:
+    """The names of a module's own functions, and of its classes' methods."""
+    for key, value in vars(module).items():
+        if key[0] == "_" or hasattr(value, "of_package"):
+            continue
+        home = getattr(value, "__module__", None)  # compiled functions may not know it
+        if home is not None and home != module.__name__:
+            continue
+        if isinstance(value, types.FunctionType | types.BuiltinFunctionType):
+            yield key
+        elif isinstance(value, type) and _is_open(value):
+            for name in vars(value):
+                if name[0] != "_" or name in METHODS:
+                    yield f"{key}.{name}"
+
+
+def _is_open(kind: type) -> bool:
+    """Whether a class takes other methods than it has; of the compiled ones not all do."""
+    return bool(kind.__flags__ & HEAP_TYPE) and not kind.__flags__ & IMMUTABLE_TYPE
+
+
+HEAP_TYPE: Final = 1 << 9
+IMMUTABLE_TYPE: Final = 1 << 8
+"""Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE: https://docs.python.org/3/c-api/typeobj.html"""
 
 
 class Doors:
