@@ -1,0 +1,79 @@
+"""Small draws on the host: formulas of them are NumPy's, at the call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse._core import loading
+from clfuse.arrays.promotion import FLOAT64
+from clfuse.interpreter.interpret import host_function
+
+from .bits import DRAWN, Draw, Philox4x32, accepted_loop, key_and_position
+
+__all__ = ["made_here"]
+
+_core: Final = loading.load()
+
+
+def made_here(draws: Sequence[Draw], formula: Callable[..., Any]) -> Any:
+    """What NumPy makes of small draws of one shape by a formula of them and of numbers, as an
+    array; None where they are recorded."""
+    if _core is None or not draws[0]._shape:
+        return None
+    here = [
+        _DrawHere(draw._generator, draw._at, draw._shape)
+        for draw in draws if draw._generator is not None
+    ]  # fmt: skip
+    if len(here) < len(draws):
+        return None
+    with np.errstate(all="ignore"):
+        made = formula(*here)
+    return _core.result(made, draws[0]._here)
+
+
+class _DrawHere:
+    """The numbers of a small `Draw` as arrays of NumPy's."""
+
+    def __init__(self, generator: Philox4x32, position: int, shape: tuple[int, ...]) -> None:
+        self._generator = generator
+        self._at = position
+        self._shape = shape
+
+    def _row(self, name: str, dtype: np.dtype) -> np.ndarray:
+        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float{8 * dtype.itemsize}"]  # type: ignore[union-attr]
+        made = np.empty(self._shape, dtype)
+        _core.draw(kind, made, made.size, self._generator._key, self._at)  # type: ignore[union-attr]
+        return made
+
+    def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        count = math.prod(self._shape)
+        if dtype is FLOAT64 and all(type(each) is float for each in parameters):
+            made = np.empty(self._shape)
+            at = self._generator._key, self._at
+            _core.draw_alike(DRAWN[name], made, count, *at, parameters)  # type: ignore[union-attr]
+            return made
+        index = np.arange(count).reshape(self._shape)
+        counter = index, *key_and_position(self._generator._key, self._at)
+        draw = host_function(accepted_loop(name, len(parameters), dtype))
+        return draw(*counter, *parameters)  # type: ignore[misc,no-any-return]
+
+    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("uniform", dtype)
+
+    def inner(self) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("open", FLOAT64)
+
+    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("positive", dtype)
+
+    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("normal", dtype)
