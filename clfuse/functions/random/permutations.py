@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_view
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of
@@ -43,12 +44,22 @@ MOST: Final = 1 << 31
 """Places have 32 bits."""
 
 _UINT32: Final = np.dtype(np.uint32)
+_core: Final = loading.load()
 _PLACE: Final = loop("shuffled_place", (_UINT32,) * 4, _UINT32)
 
 
 def _order_of_few(bits: Philox4x32, host: Any, count: int) -> np.ndarray:
+    if _core is not None:
+        return _orders_of_few(bits, 1, count)
     order: np.ndarray = host.drawn(bits, host.generator.permutation, count)
     return order
+
+
+def _orders_of_few(bits: Philox4x32, rows: int, count: int) -> np.ndarray:
+    """Orders as NumPy's generator draws them one after the other; by the compiled part."""
+    key, position, _ = bits.take()
+    orders: np.ndarray = _core.numpys_orders(key, position, rows, count)  # type: ignore[union-attr]
+    return orders
 
 
 def _is_few(count: int) -> bool:
@@ -145,6 +156,15 @@ def permuted(bits: Philox4x32, host: Any, array: Any, axis: Any) -> Any:
     place = strict_axis(as_index(axis), len(shape))
     count = shape[place]
     if math.prod(shape) <= FEW and active() is None:
+        if _core is not None:
+            others = (*shape[:place], *shape[place + 1 :])
+            rows = math.prod(others)
+            orders = _orders_of_few(bits, rows, count)
+            if place == len(shape) - 1 and _lies_here(array):
+                orders.reshape(rows, count)[...] += np.arange(0, rows * count, count)[:, np.newaxis]
+                return reshape_view(reshape_view(array, (rows * count,)).take(orders), shape)
+            along = np.moveaxis(orders.reshape(*others, count), -1, place)
+            return take_along_axis(array, from_host(along), place)
         steps = np.arange(count).reshape(-1, *(1,) * (len(shape) - place - 1))
         whole = np.broadcast_to(steps, shape)
         return take_along_axis(

@@ -1,5 +1,5 @@
-"""Draws with numbers for parameters, which the host makes by blocks and from tables: the same bits as
-of arrays of parameters, element by element."""
+"""Draws with numbers for parameters, which the host makes by blocks and from tables: the same bits
+as of arrays of parameters, element by element."""
 
 from __future__ import annotations
 
