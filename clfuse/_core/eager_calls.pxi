@@ -432,12 +432,14 @@ def itself(plain):
     return call
 
 
-def of_listed(plain):
-    """`plain` of an array of ours on the host, where its first argument is a number or a list of
-    numbers."""
+def of_listed(plain, bint numbers):
+    """`plain` of an array of ours on the host, where its first argument is a list of numbers, or also
+    (`numbers`) a number."""
 
     def call(*args, **kwargs):
-        if PyTuple_GET_SIZE(args) and type(args[0]) is not ARRAY:
+        if PyTuple_GET_SIZE(args) and type(args[0]) is not ARRAY and (
+            numbers or type(args[0]) is list
+        ):
             array = array_of_numbers(args[0])
             if array is not DEFER:
                 return plain(array, *args[1:], **kwargs)

@@ -60,6 +60,40 @@ cdef extern from *:
         return (uint32_t)word;
     }
 
+    /* What NumPy's generators ask of a bit generator (numpy/random/bitgen.h). */
+    typedef struct {
+        void *state;
+        uint64_t (*next_uint64)(void *);
+        uint32_t (*next_uint32)(void *);
+        double (*next_double)(void *);
+        uint64_t (*next_raw)(void *);
+    } cf_bit_generator;
+
+    static uint64_t clfuse_numpys_word(void *bits) {
+        return clfuse_next_word((cf_numpys_bits *)bits);
+    }
+    static uint32_t clfuse_numpys_half(void *bits) {
+        return clfuse_next_half((cf_numpys_bits *)bits);
+    }
+    static double clfuse_numpys_double(void *bits) {
+        return (clfuse_next_word((cf_numpys_bits *)bits) >> 11) * 0x1p-53;
+    }
+
+    static void clfuse_place(cf_numpys_bits *bits, cf_word key, cf_word position) {
+        memset(bits, 0, sizeof(cf_numpys_bits));
+        bits->key = key;
+        bits->position = position;
+        bits->next = 4;
+    }
+
+    static void clfuse_introduce(cf_bit_generator *generator, cf_numpys_bits *bits) {
+        generator->state = bits;
+        generator->next_uint64 = generator->next_raw = clfuse_numpys_word;
+        generator->next_uint32 = clfuse_numpys_half;
+        generator->next_double = clfuse_numpys_double;
+        clfuse_place(bits, 0, 0);
+    }
+
     /* 0, 1, ... last, by rejection. */
     static inline uint32_t clfuse_up_to(cf_numpys_bits *bits, uint32_t last) {
         uint32_t mask = last, number;
@@ -73,8 +107,9 @@ cdef extern from *:
     static void clfuse_numpys_orders(
         cf_word key, cf_word position, cf_whole *out, Py_ssize_t rows, Py_ssize_t count
     ) {
-        cf_numpys_bits bits = {0, key, position, {0}, 0, 4, 0};
+        cf_numpys_bits bits;
         Py_ssize_t row, place;
+        clfuse_place(&bits, key, position);
         for (row = 0; row < rows; row++, out += count) {
             for (place = 0; place < count; place++) out[place] = place;
             for (place = count - 1; place > 0; place--) {
@@ -116,6 +151,12 @@ cdef extern from *:
         }
     }
     """
+    ctypedef struct numpys_bits "cf_numpys_bits":
+        pass
+    ctypedef struct bit_generator "cf_bit_generator":
+        pass
+    void clfuse_place(numpys_bits *, word, word) nogil
+    void clfuse_introduce(bit_generator *, numpys_bits *) nogil
     void clfuse_numpys_orders(word, word, long long *, Py_ssize_t, Py_ssize_t) nogil
     void clfuse_shuffled_part(
         unsigned int *, unsigned int, unsigned int, unsigned int, Py_ssize_t
@@ -123,6 +164,33 @@ cdef extern from *:
 
 cdef enum:
     MOST_ORDERED = 0x7fffffff
+
+
+cdef extern from "Python.h":
+    object PyCapsule_New(void *, const char *, void *)
+
+
+cdef class NumpysBits:
+    """NumPy's Philox for NumPy's generators, which is placed without a state of Python's.
+
+    `lock` is for them; `capsule` has no life of its own: who holds it holds this object, too."""
+
+    cdef numpys_bits bits
+    cdef bit_generator functions
+    cdef readonly object lock
+
+    def __init__(self, lock):
+        self.lock = lock
+        clfuse_introduce(&self.functions, &self.bits)
+
+    @property
+    def capsule(self):
+        """What NumPy's generators take for a bit generator."""
+        return PyCapsule_New(&self.functions, b"BitGenerator", NULL)
+
+    def place(self, word key, word position):
+        """Start anew, with this key."""
+        clfuse_place(&self.bits, key, position)
 
 
 def numpys_orders(word key, word position, Py_ssize_t rows, Py_ssize_t count):

@@ -332,6 +332,11 @@ cdef object device_of_few(double count, double small, double weight):
     return current_device()
 
 
+def device_of_draws(object size, double small, double weight):
+    """`device_of_few` of numbers of that `size`."""
+    return device_of_few(count_of(size), small, weight)
+
+
 def few(generator, int kind, object size, double small, double weight, double start, double scale):
     """A small draw of float64 as `draw` fills them, scaled, from `start` on, as an array of ours;
     None where something else has to make it."""

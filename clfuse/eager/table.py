@@ -267,6 +267,7 @@ VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze", "diagona
 VIEWING: Final[Mapping[Any, int]] = {
     np.linalg.diagonal: 0, np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.rot90: 1,
     np.flipud: 0, np.fliplr: 0, np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
+    np.broadcast_to: 1,
     **{
         function: 0
         for space in (np, np.linalg)
@@ -281,8 +282,8 @@ VIEWING_ALL: Final[Mapping[Any, int]] = {
 }
 """The same of functions that give several."""
 
-VIEWING_EACH: Final = (np.ix_,)
-"""Functions of several arrays that give a view of each."""
+VIEWING_EACH: Final[Mapping[Any, bool]] = {np.ix_: False, np.broadcast_arrays: True}
+"""Functions of several arrays that give a view of each, or (True) what they were given."""
 
 VIEWING_PARTS: Final[Mapping[Any, Any]] = {np.real: np.ndarray.real, np.imag: np.ndarray.imag}
 """The same of complex numbers, and NumPy's attributes."""

@@ -238,8 +238,8 @@ class Philox4x32:
         where something else has to make it."""
         if _core is None:
             return None
-        small = _BITS.weight * _SMALL / weight
-        return _core.few_drawn(self, DRAWN[asked[0]], size, small, weight, *asked[1:])
+        kind = DRAWN[asked[0]]
+        return _core.few_drawn(self, kind, size, few_of(weight), weight, *asked[1:])
 
     def drawn(self, asked: Drawn) -> Any:
         """The same of one number; None where there is no compiled part."""
@@ -337,10 +337,15 @@ class Philox4x32:
         return f"<clfuse.random.{type(self).__name__} at 0x{id(self):X}>"
 
 
+def few_of(weight: float) -> float:
+    """How many numbers, each of so many additions, are few."""
+    return _BITS.weight * _SMALL / weight
+
+
 def _is_few(count: int, weight: float) -> bool:
     """Whether the host makes so many numbers, each of so many additions, of a draw that is not
     traced: few, or what would be left to NumPy."""
-    if weight * count <= _BITS.weight * _SMALL:
+    if count <= few_of(weight):
         return True
     return _core is not None and _core.is_done_at_once(float(weight * count))
 

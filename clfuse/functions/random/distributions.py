@@ -119,7 +119,7 @@ _EXAMINED: Final[dict[Any, None]] = {}
 def _examine(examiner: Callable[..., Any], parameters: tuple[Any, ...]) -> None:
     """Have NumPy raise what is wrong with parameters that are Python's numbers."""
     about = examiner, parameters, tuple(map(type, parameters))
-    if about not in _EXAMINED:
+    if about not in _EXAMINED or 0 in parameters:  # -0.0 is equal to 0.0, and refused
         examiner(*parameters, 0)
         if len(_EXAMINED) >= _MOST_EXAMINED:
             _EXAMINED.clear()
@@ -231,11 +231,13 @@ def _of_numbers(
         singles = [SingleDraw(generator) for _ in range(row.draws)]
         with np.errstate(all="ignore"):
             return row.formula(*singles, *parameters).item()
+    made = made_here(generator, size, row.draws, row.weight, row.formula, parameters)
+    if made is not None:
+        return made
     shape = requested_size(size)
     assert shape is not None
     draws = [Draw(generator, shape, row.weight) for _ in range(row.draws)]
-    made = made_here(draws, lambda *here: row.formula(*here, *parameters))
-    return as_array(row.formula(*draws, *parameters)) if made is None else made
+    return as_array(row.formula(*draws, *parameters))
 
 
 def _number(value: Any, kind: np.dtype) -> Any:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, native_dtype
@@ -30,6 +31,8 @@ from clfuse.errors import warn_user
 from . import distributions, formulas, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .methods import EXAMINER, Distributions, natively, on_host
+
+_core: Final = loading.load()
 
 _FAR: Final = 1 << 62
 """Bounds of `integers` within this need no second look."""
@@ -311,14 +314,18 @@ class HostBits:
     """
 
     def __init__(self) -> None:
-        self._bits = np.random.Philox(0)
-        self._start = self._bits.state
-        self._start["state"]["counter"] = np.zeros(4, np.uint64)
-        self.generator = np.random.Generator(self._bits)
         self.lock = threading.RLock()
+        self._start: Any = None
+        if _core is None:
+            self._bits: Any = np.random.Philox(0)
+            self._start = self._bits.state
+            self._start["state"]["counter"] = np.zeros(4, np.uint64)
+        else:
+            self._bits = _core.NumpysBits(self.lock)
+        self.generator = np.random.Generator(self._bits)
 
     @contextmanager
-    def placed(self, bit_generator: Philox4x32) -> Iterator[np.random.Philox]:
+    def placed(self, bit_generator: Philox4x32) -> Iterator[Any]:
         """Take the next position of `bit_generator` and draw from there, for one draw."""
         key, position, _ = bit_generator.take()
         with self.lock:
@@ -333,6 +340,9 @@ class HostBits:
             return method(*args, **kwargs)
 
     def _place(self, key: int, position: int) -> None:
+        if self._start is None:
+            self._bits.place(key, position)
+            return
         self._start["state"]["key"] = np.array([key, position], np.uint64)
         self._bits.state = self._start
 

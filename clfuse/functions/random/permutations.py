@@ -31,6 +31,7 @@ from clfuse.runtime.memory.buffers import HostBuffer
 
 from .bits import Draw, Philox4x32
 from .formulas import exponential
+from .small_draws import made_here
 
 __all__ = [
     "FEW", "as_array", "chosen_once", "numbers", "order", "ordered", "permuted", "probable",
@@ -135,12 +136,32 @@ def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...])
     return fresh(known_within(build.reshape(first, shape), count))
 
 
+_SURE: Final = 1e-9
+"""By how much chances may differ from 1 in all, and nobody doubts it: NumPy allows 1.5e-8."""
+
+_SEARCHED: Final = 30.0
+"""Additions that a number takes which looks for its place."""
+
+
+def _are_chances(given: np.ndarray, count: int) -> bool:
+    """Whether NumPy need not be asked what is wrong with the chances of `count` elements."""
+    if given.dtype != np.float64 or given.shape != (count,) or not count:
+        return False
+    return bool(given.min() >= 0.0 and abs(given.sum() - 1.0) < _SURE)
+
+
 def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) -> Any:
     """Numbers below `count`, each with its probability; NumPy's errors for bad ones."""
     given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
-    examiner.choice(count, 1, p=given)
-    ends = np.cumsum(given.astype(np.float64))
+    if not _are_chances(given, count):
+        examiner.choice(count, 1, p=given)
+    ends = given.astype(np.float64).cumsum()
     ends /= ends[-1]
+    few = made_here(
+        bits, shape, 1, _SEARCHED, lambda draw: ends.searchsorted(draw.uniform(), side="right"), ()
+    )
+    if few is not None:
+        return few
     table = fresh(node_of(from_host(ends)))
     drawn = Draw(bits, shape).uniform()
     return np.searchsorted(table, drawn, side="right")
@@ -191,7 +212,8 @@ def probable_once(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: An
     Spirakis, Weighted random sampling with a reservoir (2006).
     """
     given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
-    examiner.choice(count, 1, p=given)
+    if not _are_chances(given, count):
+        examiner.choice(count, 1, p=given)
     size = math.prod(shape)
     if size > count:
         raise NotNative("more than there are")

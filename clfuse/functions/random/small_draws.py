@@ -12,27 +12,33 @@ from clfuse._core import loading
 from clfuse.arrays.promotion import FLOAT64
 from clfuse.interpreter.interpret import host_function
 
-from .bits import DRAWN, Draw, Philox4x32, accepted_loop, key_and_position
+from .bits import DRAWN, Philox4x32, accepted_loop, few_of, key_and_position
 
 __all__ = ["made_here"]
 
 _core: Final = loading.load()
 
 
-def made_here(draws: Sequence[Draw], formula: Callable[..., Any]) -> Any:
-    """What NumPy makes of small draws of one shape by a formula of them and of numbers, as an
-    array; None where they are recorded."""
-    if _core is None or not draws[0]._shape:
+def made_here(
+    generator: Philox4x32,
+    size: Any,
+    draws: int,
+    weight: float,
+    formula: Callable[..., Any],
+    parameters: Sequence[Any],
+) -> Any:
+    """What NumPy makes of so many small draws of one `size` by a formula of them and of numbers, as
+    an array; None where they are recorded."""
+    if _core is None:
         return None
-    here = [
-        _DrawHere(draw._generator, draw._at, draw._shape)
-        for draw in draws if draw._generator is not None
-    ]  # fmt: skip
-    if len(here) < len(draws):
+    device = _core.device_of_draws(size, few_of(weight), weight)
+    if device is None or not device.fp64:
         return None
+    shape = (size,) if type(size) is int else size
+    here = [_DrawHere(generator, generator.take()[1], shape) for _ in range(draws)]
     with np.errstate(all="ignore"):
-        made = formula(*here)
-    return _core.result(made, draws[0]._here)
+        made = formula(*here, *parameters)
+    return _core.result(made, device)
 
 
 class _DrawHere:
