@@ -214,12 +214,13 @@ def viewer_of_all(plain, apply, Py_ssize_t most):
     return call
 
 
-def viewer_of_each(plain, apply, bint as_is):
+def viewer_of_each(plain, apply, bint as_is, frozenset scalars):
     """``apply(*args)``, which gives a view of each of these arrays, or lists of numbers, before
-    `plain`. `as_is`: it gives arrays themselves, too, and takes numbers and masks."""
+    `plain`. `as_is`: it gives arrays themselves, too, and takes masks and numbers, those of NumPy's
+    of these classes, too."""
 
     def call(*args, **kwargs):
-        answer = DEFER if kwargs else views_of_each(apply, as_is, args)
+        answer = DEFER if kwargs else views_of_each(apply, as_is, scalars, args)
         return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call
@@ -233,7 +234,7 @@ cdef bint is_view_of(object found, object array) except -1:
     return base is array or (base is not None and base is array.base)
 
 
-cdef object views_of_each(object apply, bint as_is, tuple args):
+cdef object views_of_each(object apply, bint as_is, frozenset scalars, tuple args):
     cdef Py_ssize_t place
     ours = []
     arrays = []
@@ -241,7 +242,7 @@ cdef object views_of_each(object apply, bint as_is, tuple args):
         if not is_ours(item):
             if not as_is and type(item) is not list:
                 return DEFER
-            item = array_of_numbers(item)
+            item = array_of_numbers(item, scalars)
             if item is DEFER:
                 return DEFER
         array = indexable(item) if is_on_host(item) else None

@@ -250,6 +250,9 @@ class Generator(Distributions):
         self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int, *, once: bool
     ) -> Any:
         """`choice` with probabilities, or without replacement."""
+        if shape is None and type(a) is int:
+            drawn = HOST.generator.choice
+            return HOST.drawn(self.bit_generator, drawn, a, None, not once, on_host(p))
         if shape is None or 0 in shape:
             raise NotNative("one alone, or none")
         array = None if not np.ndim(a) else permutations.as_array(a)
@@ -286,7 +289,10 @@ class Generator(Distributions):
     @natively
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Put the elements of `x` along an axis into a random order, in place."""
-        permutations.shuffle_in_place(self.bit_generator, HOST, x, axis)
+        if type(x) is list:
+            HOST.drawn(self.bit_generator, HOST.generator.shuffle, x, axis)
+        else:
+            permutations.shuffle_in_place(self.bit_generator, HOST, x, axis)
 
 
 def _population(a: Any) -> int:
