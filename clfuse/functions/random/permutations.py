@@ -179,11 +179,11 @@ def permuted(bits: Philox4x32, host: Any, array: Any, axis: Any) -> Any:
     if math.prod(shape) <= FEW and active() is None:
         if _core is not None:
             others = (*shape[:place], *shape[place + 1 :])
-            rows = math.prod(others)
-            orders = _orders_of_few(bits, rows, count)
+            height = math.prod(others)
+            orders = _orders_of_few(bits, height, count)
             if place == len(shape) - 1 and _lies_here(array):
-                orders.reshape(rows, count)[...] += np.arange(0, rows * count, count)[:, np.newaxis]
-                return reshape_view(reshape_view(array, (rows * count,)).take(orders), shape)
+                orders.reshape(height, count)[...] += np.arange(0, height * count, count)[:, None]
+                return reshape_view(reshape_view(array, (height * count,)).take(orders), shape)
             along = np.moveaxis(orders.reshape(*others, count), -1, place)
             return take_along_axis(array, from_host(along), place)
         steps = np.arange(count).reshape(-1, *(1,) * (len(shape) - place - 1))

@@ -9,14 +9,52 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse._core import loading
+from clfuse.arrays.conversion import from_host
 from clfuse.arrays.promotion import FLOAT64
 from clfuse.interpreter.interpret import host_function
 
-from .bits import DRAWN, Philox4x32, accepted_loop, few_of, key_and_position
+from .bits import DRAWN, Draw, Philox4x32, accepted_loop, as_array, few_of, key_and_position
 
-__all__ = ["made_here"]
+__all__ = ["Maker", "made_here"]
 
 _core: Final = loading.load()
+
+
+class Maker:
+    """Makes draws one after the other: on the host, of NumPy's arrays, or recorded.
+
+    Parameters
+    ----------
+    generator : Philox4x32
+    shape : tuple of int
+        Of the largest of the draws.
+    weight : float
+        What the host takes for a number, in additions.
+    """
+
+    def __init__(self, generator: Philox4x32, shape: tuple[int, ...], weight: float) -> None:
+        self._generator = generator
+        self._weight = weight
+        device = None
+        if _core is not None:
+            device = _core.device_of_draws(shape, few_of(weight), weight)
+        self._device = device if device is not None and device.fp64 else None
+
+    def draw(self, shape: tuple[int, ...]) -> Any:
+        """The next draw."""
+        if self._device is None:
+            return Draw(self._generator, shape, self._weight)
+        return _DrawHere(self._generator, self._generator.take()[1], shape)
+
+    def known(self, array: np.ndarray) -> Any:
+        """What the host has, for formulas of these draws."""
+        return from_host(array) if self._device is None else array
+
+    def delivered(self, value: Any) -> Any:
+        """What was made of draws as an array of its own."""
+        if self._device is None:
+            return as_array(value)
+        return _core.result(np.ascontiguousarray(value), self._device)  # type: ignore[union-attr]
 
 
 def made_here(
