@@ -29,7 +29,7 @@ from clfuse.ir.value_ranges import known_within
 from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import HostBuffer
 
-from .bits import Draw, Philox4x32
+from .bits import Draw, Philox4x32, few_of
 from .formulas import exponential
 from .small_draws import made_here
 
@@ -43,6 +43,9 @@ FEW: Final = 4096
 
 MOST: Final = 1 << 31
 """Places have 32 bits."""
+
+_SHUFFLED: Final = 40.0
+"""Additions that finding a place takes on the host, by the compiled part."""
 
 _UINT32: Final = np.dtype(np.uint32)
 _core: Final = loading.load()
@@ -67,6 +70,20 @@ def _is_few(count: int) -> bool:
     return count <= FEW and active() is None
 
 
+def _order_here(bits: Philox4x32, count: int) -> np.ndarray | None:
+    """A random order of more than few elements, by the compiled part where NumPy would do such work
+    at the call; None where it is recorded."""
+    if _core is None or active() is not None or count >= MOST:
+        return None
+    if _core.device_of_draws(count, few_of(_SHUFFLED), _SHUFFLED) is None:
+        return None
+    seed = bits.single()[0]
+    places = np.arange(count, dtype=np.uint32)
+    random = np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32)
+    _core.shuffled_places(places, count, random[:1], random[1:])
+    return places.astype(np.int64)
+
+
 def order(bits: Philox4x32, host: Any, count: int) -> Node:
     """A random order of `count` elements: (count,) int64. `host` draws for few of them."""
     if _is_few(count):
@@ -86,8 +103,10 @@ def ordered(bits: Philox4x32, host: Any, array: Any, axis: int) -> Any:
     """The elements of an array along an axis, in a random order."""
     place = strict_axis(axis, len(array._shape))
     count = array._shape[place]
-    if _is_few(count) and _lies_here(array):
-        return array.take(_order_of_few(bits, host, count), place)
+    if _lies_here(array):
+        few = _order_of_few(bits, host, count) if _is_few(count) else _order_here(bits, count)
+        if few is not None:
+            return array.take(few, place)
     return _taken(array, order(bits, host, count), place)
 
 
@@ -95,6 +114,8 @@ def numbers(bits: Philox4x32, host: Any, count: int) -> Any:
     """The numbers below `count` in a random order: (count,) int64."""
     if _is_few(count) and is_calculated_here(device := current_device()):
         return wrap_result(_order_of_few(bits, host, count), device)
+    if not _is_few(count) and (found := _order_here(bits, count)) is not None:
+        return wrap_result(found, current_device())
     return fresh(order(bits, host, count))
 
 

@@ -3,6 +3,7 @@ give them. Beyond `FEW` elements every one finds its place by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -170,3 +171,23 @@ def test_few_are_in_the_order_of_numpys_generator(
         rng.bit_generator.state = state
         wanted = draw(numpys(state["state"]["key"], position), np.array)
         np.testing.assert_array_equal(host(draw(rng, xp.array)), wanted)
+
+
+@pytest.mark.clfuse_only
+def test_many_are_in_one_order_wherever_that_is_made(
+    xp: ModuleType, setting: Callable[..., None]
+) -> None:
+    count = FEW + 5
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda g, a: g.permutation(count), lambda g, a: g.permutation(a),
+        lambda g, a: g.permutation(a.reshape(-1, 3)[: FEW + 1], axis=1),
+        lambda g, a: g.permuted(a.reshape(3, -1), axis=1),
+    ]  # fmt: skip
+    found = []
+    for host_us in (0, 100_000):
+        setting(host_us=host_us, build_after_ms=100)
+        rng = xp.random.default_rng(12)
+        numbers = xp.arange(3 * count) * 2
+        found.append([host(call(rng, numbers)) for call in calls])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
