@@ -205,8 +205,8 @@ def permuted(bits: Philox4x32, host: Any, array: Any, axis: Any) -> Any:
             if place == len(shape) - 1 and _lies_here(array):
                 orders.reshape(height, count)[...] += np.arange(0, height * count, count)[:, None]
                 return reshape_view(reshape_view(array, (height * count,)).take(orders), shape)
-            along = np.moveaxis(orders.reshape(*others, count), -1, place)
-            return take_along_axis(array, from_host(along), place)
+            by_slice = np.moveaxis(orders.reshape(*others, count), -1, place)
+            return take_along_axis(array, from_host(by_slice), place)
         steps = np.arange(count).reshape(-1, *(1,) * (len(shape) - place - 1))
         whole = np.broadcast_to(steps, shape)
         return take_along_axis(
