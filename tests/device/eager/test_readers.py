@@ -122,7 +122,7 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.select: ("[m, ~m], [a, b]", "[m], [a], 5", "[m], [a, b]"),
     np.piecewise: (
         "a, [m, ~m], [1., 2.]", "a, [m], [1, 2]", "a, m, [3., abs]", "a, [m], [1, 2, 3]",
-    ),  # fmt: skip
+    ),
     np.isclose: ("a, b", "a, a + 1", "P, a", "a, 1, equal_nan=True"),
     np.allclose: ("a, b", "a, a", "P, a"),
     np.clip: ("a, 0, 1", "a, None, b", "P, 1, None", "a, min=0, max=b", "a, v, 1", "m, 0, 1"),
