@@ -432,13 +432,15 @@ def itself(plain):
     return call
 
 
-def of_listed(plain):
-    """`plain` of an array of ours on the host, where its first argument is a number or a list of
-    numbers."""
+def of_listed(plain, bint numbers, frozenset scalars):
+    """`plain` of an array of ours on the host, where its first argument is a list of numbers, or also
+    (`numbers`) a number, or one of NumPy's of these classes."""
 
     def call(*args, **kwargs):
-        if PyTuple_GET_SIZE(args) and type(args[0]) is not ARRAY:
-            array = array_of_numbers(args[0])
+        if PyTuple_GET_SIZE(args) and type(args[0]) is not ARRAY and (
+            numbers or type(args[0]) is list
+        ):
+            array = array_of_numbers(args[0], scalars)
             if array is not DEFER:
                 return plain(array, *args[1:], **kwargs)
         return plain(*args, **kwargs)
@@ -446,13 +448,13 @@ def of_listed(plain):
     return call
 
 
-cdef object array_of_numbers(object value):
-    """A number of Python's, or a list of numbers, as an array of ours on the host, or `DEFER`. What
-    NumPy does with scalars of its own often gives scalars."""
+cdef object array_of_numbers(object value, frozenset scalars):
+    """A number of Python's, or of one of these classes of NumPy's, or a list of numbers, as an array
+    of ours on the host, or `DEFER`. What NumPy does with scalars of its own often gives scalars."""
     kind = type(value)
     if kind is list or kind is tuple:
         found = listed(value)
-    elif kind is float or kind is int:
+    elif kind is float or kind is int or kind in scalars:
         if tracers is None or tracers[0]:
             return DEFER
         found = np_array(value)

@@ -214,11 +214,13 @@ def viewer_of_all(plain, apply, Py_ssize_t most):
     return call
 
 
-def viewer_of_each(plain, apply):
-    """``apply(*args)``, which gives a view of each of these arrays, before `plain`."""
+def viewer_of_each(plain, apply, bint as_is, frozenset scalars):
+    """``apply(*args)``, which gives a view of each of these arrays, or lists of numbers, before
+    `plain`. `as_is`: it gives arrays themselves, too, and takes masks and numbers, those of NumPy's
+    of these classes, too."""
 
     def call(*args, **kwargs):
-        answer = DEFER if kwargs else views_of_each(apply, args)
+        answer = DEFER if kwargs else views_of_each(apply, as_is, scalars, args)
         return plain(*args, **kwargs) if answer is DEFER else answer
 
     return call
@@ -232,20 +234,36 @@ cdef bint is_view_of(object found, object array) except -1:
     return base is array or (base is not None and base is array.base)
 
 
-cdef object views_of_each(object apply, tuple args):
+cdef object views_of_each(object apply, bint as_is, frozenset scalars, tuple args):
     cdef Py_ssize_t place
+    ours = []
     arrays = []
     for item in args:
-        array = indexable(item) if is_ours(item) and is_on_host(item) else None
-        if array is None or array.dtype.kind == "b":  # places that a mask says
+        if not is_ours(item):
+            if not as_is and type(item) is not list:
+                return DEFER
+            item = array_of_numbers(item, scalars)
+            if item is DEFER:
+                return DEFER
+        array = indexable(item) if is_on_host(item) else None
+        if array is None:
             return DEFER
+        if not as_is and (array.dtype.kind == "b" or not array_size(<PyObject *>array)):
+            return DEFER  # places that a mask says; none, which NumPy takes for whole numbers
+        ours.append(item)
         arrays.append(array)
-    found = apply(*arrays)
+    try:
+        found = apply(*arrays)
+    except ValueError:  # of shapes that do not fit
+        return DEFER
     views = []
     for place in range(len(arrays)):
-        if not is_view_of(found[place], arrays[place]):
+        if as_is and found[place] is arrays[place]:
+            views.append(ours[place])
+        elif is_view_of(found[place], arrays[place]):
+            views.append(sight_on(ours[place], arrays[place], found[place]))
+        else:
             return DEFER
-        views.append(sight_on(args[place], arrays[place], found[place]))
     return tuple(views)
 
 

@@ -42,10 +42,19 @@ cdef extern from *:
     #define M_LN2_F 0.693147180559945309417232121458176568f
     #define M_SQRT2_F 1.41421356237309504880168872420969808f
 
-    /* A fused multiply-add is an instruction where the processor has it, else a call. */
+    /* A fused multiply-add is an instruction where the processor has it, else a call. Compilers ask
+     * for levels by what a processor can do, for "haswell" by its name: AMD's have another. */
     #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #if __GNUC__ >= 12
+    #define CLFUSE_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+    #define CLFUSE_BY_VECTORS                                                                      \
+        __attribute__((                                                                            \
+            optimize("O3"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")           \
+        ))
+    #else
     #define CLFUSE_CLONES __attribute__((target_clones("arch=haswell", "default")))
-    #define CLFUSE_BY_VECTORS __attribute__((optimize("O3")))
+    #define CLFUSE_BY_VECTORS CLFUSE_CLONES __attribute__((optimize("O3")))
+    #endif
     #define CLFUSE_ALWAYS_INLINE __attribute__((always_inline))  /* so that they are cloned, too */
     #define inline inline CLFUSE_ALWAYS_INLINE
     #else
@@ -76,6 +85,58 @@ cdef extern from *:
         CF_OPEN32, CF_POSITIVE32, CF_NORMAL32
     };
 
+    enum { CF_PART = 512, CF_ROUNDS = 10 };
+
+    /* A whole number below 2^52 as a float without an instruction for it, which AVX2 has not. */
+    #define CLFUSE_SMALL_WORD(word) (as_double((cf_bits64)((word) | 0x4330000000000000u)) - 0x1p52)
+
+    /* Normal numbers in the middle of their distribution, all but a thousandth, by vectors; the others
+     * follow. The steps are those of normal.cl, with shifts and conversions that AVX2 has. */
+    CLFUSE_BY_VECTORS
+    static void clfuse_normal_middles(
+        const cf_word *bits, double *out, double *logarithms, Py_ssize_t count
+    ) {
+        Py_ssize_t place;
+        for (place = 0; place < count; place++) {
+            const double upper = CLFUSE_SMALL_WORD(bits[place] >> 32 ^ 0x80000000u) - 0x1p31;
+            const double whole = upper * 0x1p21 + CLFUSE_SMALL_WORD(bits[place] >> 11 & 0x1fffff);
+            const double below = -1.0 - whole, size = whole > below ? whole : below;
+            const double x = (whole + 0.5) * 0x1p-52;
+            const double rest = (0x1.ffffffffffffep51 - size + 0.5) * 0x1p-52;
+            const double square_rest = rest * (2.0 - rest);
+            const cf_word bits_of = (cf_word)as_cf_bits64(square_rest);
+            const cf_word raised = (bits_of - LEAST_MANTISSA_double + ((cf_word)1 << 62)) >> 52;
+            const double f = as_double((cf_bits64)(bits_of - ((raised - 1024) << 52))) - 1.0;
+            const double minus_k = 1024.0 - CLFUSE_SMALL_WORD(raised);
+            const double s = f / (f + 2.0), z = s * s;
+            double series, p, t, w;
+            LOG_SERIES_double(double, series, z)
+            w = fma(minus_k, LN_2_double, s * (f - series * z) - f);
+            t = w - MIDDLE_ORIGIN_double;
+            NORMAL_MIDDLE_double(double, p, t)
+            logarithms[place] = w;
+            out[place] = SQRT_2_double * x * p;
+        }
+    }
+
+    CLFUSE_CLONES
+    static void clfuse_normals(const cf_word *bits, double *out, Py_ssize_t count) {
+        double logarithms[CF_PART];
+        cf_word kept[CF_PART];
+        Py_ssize_t place;
+        while (count > 0) {
+            const Py_ssize_t part = count < CF_PART ? count : CF_PART;
+            memcpy(kept, bits, part * sizeof(cf_word));  /* they may lie where the numbers go */
+            clfuse_normal_middles(kept, out, logarithms, part);
+            for (place = 0; place < part; place++)
+                if (logarithms[place] >= MIDDLE_END_double)
+                    out[place] = normal_of_bits_double(kept[place]);
+            bits += part;
+            out += part;
+            count -= part;
+        }
+    }
+
     #define CLFUSE_EACH(T, FUNCTION)                                                               \
         for (place = 0; place < count; place++) ((T *)out)[place] = FUNCTION(bits[place]);         \
         break;
@@ -88,7 +149,7 @@ cdef extern from *:
         case CF_UNIFORM64: CLFUSE_EACH(double, uniform_of_bits_double)
         case CF_OPEN64: CLFUSE_EACH(double, open_of_bits_double)
         case CF_POSITIVE64: CLFUSE_EACH(double, positive_of_bits_double)
-        case CF_NORMAL64: CLFUSE_EACH(double, normal_of_bits_double)
+        case CF_NORMAL64: clfuse_normals(bits, (double *)out, count); break;
         case CF_UNIFORM32: CLFUSE_EACH(float, uniform_of_bits_float)
         case CF_OPEN32: CLFUSE_EACH(float, open_of_bits_float)
         case CF_POSITIVE32: CLFUSE_EACH(float, positive_of_bits_float)
@@ -97,15 +158,13 @@ cdef extern from *:
         }
     }
 
-    enum { CF_PART = 512, CF_ROUNDS = 10 };
-
-    /* Random bits by counter, of at most CF_PART numbers in `index`, or of those from `first` on. By
-     * words of 32 bits and round after round, other than in philox.cl: compilers have instructions
-     * for several products of such words, 5 ns a number in place of 10 (AVX2). */
-    CLFUSE_CLONES CLFUSE_BY_VECTORS
-    static void clfuse_bits_of_part(
-        int more, const cf_whole *index, cf_whole first, cf_whole key, cf_whole position,
-        cf_word *out, Py_ssize_t count
+    /* Random bits by counter, of at most CF_PART numbers in `index`, or of those from `first` on: both
+     * words, or one of them where the other is NULL. By words of 32 bits and round after round, other
+     * than in philox.cl: compilers have instructions for several products of such words. */
+    CLFUSE_BY_VECTORS
+    static void clfuse_words_of_part(
+        const cf_whole *index, cf_whole first, cf_whole key, cf_whole position, cf_word *out,
+        cf_word *more, Py_ssize_t count
     ) {
         uint32_t words0[CF_PART], words1[CF_PART], words2[CF_PART], words3[CF_PART];
         uint32_t key0 = (uint32_t)key, key1 = (uint32_t)((cf_word)key >> 32);
@@ -132,8 +191,8 @@ cdef extern from *:
         }
         if (more)
             for (place = 0; place < count; place++)
-                out[place] = words2[place] | (cf_word)words3[place] << 32;
-        else
+                more[place] = words2[place] | (cf_word)words3[place] << 32;
+        if (out)
             for (place = 0; place < count; place++)
                 out[place] = words0[place] | (cf_word)words1[place] << 32;
     }
@@ -144,7 +203,9 @@ cdef extern from *:
     ) {
         while (count > 0) {
             const Py_ssize_t part = count < CF_PART ? count : CF_PART;
-            clfuse_bits_of_part(more, index, first, key, position, out, part);
+            clfuse_words_of_part(
+                index, first, key, position, more ? NULL : out, more ? out : NULL, part
+            );
             if (index) index += part;
             first += part;
             out += part;
@@ -269,6 +330,11 @@ cdef object device_of_few(double count, double small, double weight):
     if most_additions <= 0 or (count > small and not is_known(weight * count)):
         return None
     return current_device()
+
+
+def device_of_draws(object size, double small, double weight):
+    """`device_of_few` of numbers of that `size`."""
+    return device_of_few(count_of(size), small, weight)
 
 
 def few(generator, int kind, object size, double small, double weight, double start, double scale):

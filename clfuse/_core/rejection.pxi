@@ -99,22 +99,3 @@ DRAWN = {
     "von_mises_draw_float64": CF_VON_MISES64,
 }
 """What an operation of the op tables draws, for `drawn`."""
-
-
-def drawn(int kind, object operands, object out):
-    """Numbers that are drawn until one is accepted, into `out`. The operands are the elements'
-    numbers in the stream, key and position (int64), and the parameters (of the dtype of `out`):
-    arrays in C order, of as many elements as `out`, or of one."""
-    cdef Py_ssize_t count = <Py_ssize_t>array_size(<PyObject *>out)
-    cdef Py_ssize_t size = 4 if kind == CF_GAMMA32 else 8, place = 0, length
-    cdef given_operand given[MOST_GIVEN]
-    if not count:
-        return
-    for operand_array in operands[:MOST_GIVEN]:
-        length = <Py_ssize_t>array_size(<PyObject *>operand_array)
-        if length != 1 and length != count:
-            raise ValueError("an operand is of another size")
-        given[place].step = length == count
-        given[place].memory = memory_of(operand_array, 8 if place < 3 else size)
-        place += 1
-    clfuse_drawn(kind, given, memory_of(out, count * size), count)

@@ -78,15 +78,18 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     elif reference in table.VIEWING_ALL:
         call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
     elif reference in table.VIEWING_EACH:
-        call = core.viewer_of_each(plain, reference)
+        call = core.viewer_of_each(
+            plain, reference, table.VIEWING_EACH[reference], table.NUMPYS_NUMBERS
+        )
     elif reference in table.VIEWING_PARTS:
         by_place = core.viewer_of_parts(plain, table.VIEWING_PARTS[reference].__get__)
-        call = core.of_one(plain, by_place)
+        call = core.of_listed(core.of_one(plain, by_place), False, frozenset())
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
         call = core.viewer_of_first(plain, _VIEWING[reference], operands)
     if reference in _OF_NUMBERS:
-        call = core.of_listed(call)
+        scalars = table.NUMPYS_NUMBERS if reference in table.OF_SCALARS else frozenset()
+        call = core.of_listed(call, True, scalars)
     if reference in creation.SOURCES:
         call = core.source(call, *creation.SOURCES[reference])
     if reference in (np.asarray, np.asanyarray):

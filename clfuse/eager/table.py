@@ -150,6 +150,7 @@ ROWS: Final[Mapping[Any, Row]] = {
     **dict.fromkeys((np.array_equiv, np.cross), Row(2, STRETCHED, 4, ALL)),
     **dict.fromkeys((np.diag, np.diagflat), Row(1, SQUARED, 1, 2)),
     **dict.fromkeys((np.ascontiguousarray, np.asfortranarray), Row(1, ELEMENTS, 1, 1)),
+    np.piecewise: Row(3, STRETCHED, 4, 3),
     np.histogramdd: Row(2, COUNTED, 2 * WAITED_FOR, 2),
     np.sinc: Row(1, ELEMENTS, 8, 1),
     **dict.fromkeys((np.iscomplex, np.isreal), Row(1, ELEMENTS, 2, 1)),
@@ -167,6 +168,7 @@ ROWS: Final[Mapping[Any, Row]] = {
     np.repeat: Row(2, TIMES, 1, 3, "repeat"),
     np.tile: Row(2, TIMES, 1, ALL),
     **dict.fromkeys((np.outer, np.kron, np.convolve, np.correlate), Row(2, PAIRS, 1, ALL)),
+    np.linalg.outer: Row(2, PAIRS, 1, 2),
     np.dot: Row(2, PRODUCT, 1 / (AT_ONCE * PRODUCT_SHARE), 2, is_loop=True),
     np.inner: Row(2, PAIRS, 1 / (AT_ONCE * PRODUCT_SHARE), 2),
     np.tensordot: Row(2, PAIRS, 1 / (AT_ONCE * PRODUCT_SHARE), ALL),
@@ -267,6 +269,7 @@ VIEWS: Final = ("transpose", "reshape", "swapaxes", "ravel", "squeeze", "diagona
 VIEWING: Final[Mapping[Any, int]] = {
     np.linalg.diagonal: 0, np.moveaxis: 2, np.rollaxis: 2, np.expand_dims: 1, np.rot90: 1,
     np.flipud: 0, np.fliplr: 0, np.atleast_1d: 0, np.atleast_2d: 0, np.atleast_3d: 0,
+    np.broadcast_to: 1,
     **{
         function: 0
         for space in (np, np.linalg)
@@ -275,14 +278,22 @@ VIEWING: Final[Mapping[Any, int]] = {
 }  # fmt: skip
 """Functions that give views, and how many arguments they may have beside the array."""
 
+OF_SCALARS: Final = frozenset(
+    (np.atleast_1d, np.atleast_2d, np.atleast_3d, np.expand_dims, np.broadcast_to)
+)
+"""Those to which one of NumPy's scalars is an array: others give scalars then."""
+
+NUMPYS_NUMBERS: Final = frozenset(np.dtype(char).type for char in "bhilqBHILQfdFD")
+"""Classes of NumPy's scalars."""
+
 VIEWING_ALL: Final[Mapping[Any, int]] = {
     np.split: 2, np.array_split: 2, np.hsplit: 1, np.vsplit: 1, np.dsplit: 1,
     **({np.unstack: 0} if hasattr(np, "unstack") else {}),  # since NumPy 2.1
 }
 """The same of functions that give several."""
 
-VIEWING_EACH: Final = (np.ix_,)
-"""Functions of several arrays that give a view of each."""
+VIEWING_EACH: Final[Mapping[Any, bool]] = {np.ix_: False, np.broadcast_arrays: True}
+"""Functions of several arrays that give a view of each, or (True) what they were given."""
 
 VIEWING_PARTS: Final[Mapping[Any, Any]] = {np.real: np.ndarray.real, np.imag: np.ndarray.imag}
 """The same of complex numbers, and NumPy's attributes."""

@@ -188,6 +188,15 @@ def _mixed(bits: Array) -> Array:
 def _shuffled_place(place: Array, count: Array, key: Array, other: Array) -> Array:
     """Where elements go in a random permutation, as in ``kernels/lib/permutation.cl``."""
     parts = [np.asarray(part).astype(np.uint32) for part in (place, count, key, other)]
+    if _core is not None and parts[1].size == 1:
+        shape = np.broadcast_shapes(*[part.shape for part in parts])
+        places = np.array(np.broadcast_to(parts[0], shape), order="C")
+        random = [
+            np.ascontiguousarray(part if part.size == 1 else np.broadcast_to(part, shape))
+            for part in parts[2:]
+        ]
+        _core.shuffled_places(places, int(parts[1].reshape(())), *random)
+        return places
     place, count, key, other = parts
     with np.errstate(over="ignore"):
         for _ in range(_ROUNDS):

@@ -36,12 +36,14 @@
 
 /* d v^3 with v = 1 + c x of a normal x. In log(v^3) - v^3 + 1, which is small for large shapes, the
  * parts that would cancel are left out. Shapes below 1 are those above, times u^(1/shape). */
+#define GAMMA_D(T, S, raised) ((raised) - (T)(ONE_THIRD_##S))
+#define GAMMA_C(T, d) ((T)(1) / sqrt((T)(9) * (d)))
+#define GAMMA_SQUEEZE(T, square) ((T)(1) - (T)(0.0331f) * (square) * (square))
 #define DEFINE_GAMMA_DRAW(T, S, I, L, U)                                                           \
 static inline T gamma_draw_##T(L index, L key, L position, T shape)                                \
 {                                                                                                  \
     const I below_1 = MASK(I, shape < (T)(1));                                                     \
-    const T d = (below_1 ? shape + (T)(1) : shape) - (T)(ONE_THIRD_##S);                           \
-    const T c = (T)(1) / sqrt((T)(9) * d);                                                         \
+    const T d = GAMMA_D(T, S, below_1 ? shape + (T)(1) : shape), c = GAMMA_C(T, d);                \
     T made = shape;                                                                                \
     I open = MASK(I, shape == shape);                                                              \
     for (int attempt = 1; attempt < MOST_ATTEMPTS && ANY_LANE(I, open); attempt++) {               \
@@ -49,7 +51,7 @@ static inline T gamma_draw_##T(L index, L key, L position, T shape)             
         const T x = normal_of_bits_##T(first), u = open_of_bits_##T(second);                       \
         const T y = c * x, v = (T)(1) + y, square = x * x;                                         \
         const I possible = MASK(I, v > (T)(0)) & open;                                             \
-        I accepted = MASK(I, u < (T)(1) - (T)(0.0331f) * square * square);                         \
+        I accepted = MASK(I, u < GAMMA_SQUEEZE(T, square));                                        \
         if (ANY_LANE(I, possible & ~accepted)) {                                                   \
             const T rest = (T)(3) * (vector_log1p_##T(y) - y) - y * y * ((T)(3) + y);              \
             accepted |= MASK(I, vector_log_##T(u) < fma((T)(0.5f), square, d * rest));             \
@@ -100,6 +102,38 @@ static inline T gamma_draw_##T(L index, L key, L position, T shape)             
         }                                                                                          \
     }
 
+/* Transformed rejection: a proposal for u in (-1/2, 1/2), and whether it is accepted at once. */
+#define HAT_NEAR(T, u) ((T)(0.5) - fabs(u))
+#define HAT_PROPOSAL(T, u, near, a, b, mean, shift)                                                \
+    VECTOR_floor(((T)(2) * a / near + b) * u + mean + (T)(shift))
+#define HAT_QUICK(T, L, near, v, quick) (MASK(L, near >= (T)(0.07)) & MASK(L, v <= quick))
+#define POISSON_HAT(T, mean)                                                                       \
+    const T b = fma((T)(2.53), sqrt(mean), (T)(0.931)), a = fma((T)(0.02483), b, (T)(-0.059));     \
+    const T quick = (T)(0.9277) - (T)(3.6224) / (b - (T)(2));
+#define POISSON_SHIFT 0.43
+#define POISSON_SCALE(T) ((T)(1.1239) + (T)(1.1328) / (b - (T)(3.4)))
+#define POISSON_OF_MEAN(T) fma((T)(-0.5), vector_log_##T(mean), (T)(-HALF_LOG_2_PI))
+#define POISSON_CHANCE(T, k)                                                                       \
+    (of_mean - STIRLING_REST(T, (k) + (T)(1))                                                      \
+        - fma(k + (T)(0.5), vector_log1p_##T((k + (T)(1) - mean) / mean), -(k + (T)(1) - mean)))
+#define HAT_HEIGHT(v, near, a, b, scale) ((v) * scale / (a / (near * near) + b))
+#define POISSON_STEP(T, k) (mean / (T)(k))
+#define BINOMIAL_HAT(T, p, deviation)                                                              \
+    const T b = fma((T)(2.53), deviation, (T)(1.15));                                              \
+    const T a = fma((T)(0.01), p, fma((T)(0.0248), b, (T)(-0.0873)));                              \
+    const T quick = (T)(0.92) - (T)(4.2) / b;
+#define BINOMIAL_SHIFT 0.5
+#define BINOMIAL_PARTS(T)                                                                          \
+    const T scale = ((T)(2.83) + (T)(5.1) / b) * deviation;                                        \
+    const T mode = VECTOR_floor(mean + p), next = mode + (T)(1), others = count - mode + (T)(1);   \
+    const T of_mode = STIRLING_REST(T, next) + STIRLING_REST(T, others);                           \
+    const T steps = vector_log_##T(others * odds / next);
+#define BINOMIAL_CHANCE(T, k)                                                                      \
+    (of_mode - STIRLING_REST(T, k + (T)(1)) - STIRLING_REST(T, count - k + (T)(1))                 \
+        + (k - mode) * steps - (k + (T)(0.5)) * vector_log1p_##T((k - mode) / next)                \
+        - (count - k + (T)(0.5)) * vector_log1p_##T(-(k - mode) / others))
+#define BINOMIAL_STEP(T, k) (odds * ((count - (T)(k) + (T)(1)) / (T)(k)))
+
 /* W. Hoermann, The transformed rejection method for generating Poisson random variables (1993). The
  * logarithm of k's chance is written with log1p((k + 1 - mean) / mean), so that nothing cancels. */
 #define DEFINE_POISSON_DRAW(T, L, U)                                                               \
@@ -109,23 +143,19 @@ static inline T poisson_draw_##T(L index, L key, L position, T mean)            
     T made = mean;                                                                                 \
     L open = MASK(L, mean >= (T)(FEW_EVENTS));                                                     \
     if (ANY_LANE(L, open)) {                                                                       \
-        const T b = fma((T)(2.53), sqrt(mean), (T)(0.931)), a = fma((T)(0.02483), b, (T)(-0.059)); \
-        const T quick = (T)(0.9277) - (T)(3.6224) / (b - (T)(2));                                  \
-        const T scale = (T)(1.1239) + (T)(1.1328) / (b - (T)(3.4));                                \
-        const T of_mean = fma((T)(-0.5), vector_log_##T(mean), (T)(-HALF_LOG_2_PI));               \
+        POISSON_HAT(T, mean)                                                                       \
+        const T scale = POISSON_SCALE(T), of_mean = POISSON_OF_MEAN(T);                            \
         for (int attempt = 1; attempt < MOST_ATTEMPTS && ANY_LANE(L, open); attempt++) {           \
             DRAW_WORDS(L, U, attempt)                                                              \
             const T u = open_of_bits_##T(first) - (T)(0.5), v = open_of_bits_##T(second);          \
-            const T near = (T)(0.5) - fabs(u), slope = (T)(2) * a / near + b;                      \
-            const T k = VECTOR_floor(slope * u + mean + (T)(0.43));                                \
-            L accepted = MASK(L, near >= (T)(0.07)) & MASK(L, v <= quick);                         \
+            const T near = HAT_NEAR(T, u);                                                         \
+            const T k = HAT_PROPOSAL(T, u, near, a, b, mean, POISSON_SHIFT);                       \
+            L accepted = HAT_QUICK(T, L, near, v, quick);                                          \
             const L possible = MASK(L, k >= (T)(0))                                                \
                 & (MASK(L, near >= (T)(0.013)) | MASK(L, v <= near));                              \
             if (ANY_LANE(L, open & possible & ~accepted)) {                                        \
-                const T next = k + (T)(1), above = next - mean;                                    \
-                const T chance = of_mean - STIRLING_REST(T, next)                                  \
-                    - fma(k + (T)(0.5), vector_log1p_##T(above / mean), -above);                   \
-                const T height = v * scale / (a / (near * near) + b);                              \
+                const T chance = POISSON_CHANCE(T, k);                                             \
+                const T height = HAT_HEIGHT(v, near, a, b, scale);                                 \
                 accepted |= possible & MASK(L, vector_log_##T(height) <= chance);                  \
             }                                                                                      \
             accepted &= open;                                                                      \
@@ -133,7 +163,7 @@ static inline T poisson_draw_##T(L index, L key, L position, T mean)            
         }                                                                                          \
     }                                                                                              \
     if (ANY_LANE(L, few))                                                                          \
-        ADD_UP_CHANCES(T, L, vector_exp_##T(few ? -mean : (T)(0)), mean, mean / (T)(k))            \
+        ADD_UP_CHANCES(T, L, vector_exp_##T(few ? -mean : (T)(0)), mean, POISSON_STEP(T, k))       \
     return made;                                                                                   \
 }
 
@@ -148,28 +178,19 @@ static inline T binomial_draw_##T(L index, L key, L position, T count, T p)     
     T made = mean;                                                                                 \
     L open = MASK(L, mean >= (T)(FEW_EVENTS));                                                     \
     if (ANY_LANE(L, open)) {                                                                       \
-        const T deviation = sqrt(mean * q), b = fma((T)(2.53), deviation, (T)(1.15));              \
-        const T a = fma((T)(0.01), p, fma((T)(0.0248), b, (T)(-0.0873)));                          \
-        const T quick = (T)(0.92) - (T)(4.2) / b;                                                  \
-        const T scale = ((T)(2.83) + (T)(5.1) / b) * deviation;                                    \
-        const T mode = VECTOR_floor(mean + p), next = mode + (T)(1);                               \
-        const T others = count - mode + (T)(1);                                                    \
-        const T of_mode = STIRLING_REST(T, next) + STIRLING_REST(T, others);                       \
-        const T steps = vector_log_##T(others * odds / next);                                      \
+        const T deviation = sqrt(mean * q);                                                        \
+        BINOMIAL_HAT(T, p, deviation)                                                              \
+        BINOMIAL_PARTS(T)                                                                          \
         for (int attempt = 1; attempt < MOST_ATTEMPTS && ANY_LANE(L, open); attempt++) {           \
             DRAW_WORDS(L, U, attempt)                                                              \
             const T u = open_of_bits_##T(first) - (T)(0.5), v = open_of_bits_##T(second);          \
-            const T near = (T)(0.5) - fabs(u), slope = (T)(2) * a / near + b;                      \
-            const T k = VECTOR_floor(slope * u + mean + (T)(0.5));                                 \
-            L accepted = MASK(L, near >= (T)(0.07)) & MASK(L, v <= quick);                         \
+            const T near = HAT_NEAR(T, u);                                                         \
+            const T k = HAT_PROPOSAL(T, u, near, a, b, mean, BINOMIAL_SHIFT);                      \
+            L accepted = HAT_QUICK(T, L, near, v, quick);                                          \
             const L possible = MASK(L, k >= (T)(0)) & MASK(L, k <= count);                         \
             if (ANY_LANE(L, open & possible & ~accepted)) {                                        \
-                const T above = k - mode, rest = count - k;                                        \
-                const T chance = of_mode - STIRLING_REST(T, k + (T)(1))                            \
-                    - STIRLING_REST(T, rest + (T)(1)) + above * steps                              \
-                    - (k + (T)(0.5)) * vector_log1p_##T(above / next)                              \
-                    - (rest + (T)(0.5)) * vector_log1p_##T(-above / others);                       \
-                const T height = v * scale / (a / (near * near) + b);                              \
+                const T chance = BINOMIAL_CHANCE(T, k);                                            \
+                const T height = HAT_HEIGHT(v, near, a, b, scale);                                 \
                 accepted |= possible & MASK(L, vector_log_##T(height) <= chance);                  \
             }                                                                                      \
             accepted &= open;                                                                      \
@@ -178,7 +199,7 @@ static inline T binomial_draw_##T(L index, L key, L position, T count, T p)     
     }                                                                                              \
     if (ANY_LANE(L, few)) {                                                                        \
         const T none = vector_exp_##T(few ? count * vector_log1p_##T(-p) : (T)(0));                \
-        ADD_UP_CHANCES(T, L, none, mean, odds * ((count - (T)(k) + (T)(1)) / (T)(k)))              \
+        ADD_UP_CHANCES(T, L, none, mean, BINOMIAL_STEP(T, k))                                      \
     }                                                                                              \
     return made;                                                                                   \
 }
@@ -190,26 +211,38 @@ static inline T binomial_draw_##T(L index, L key, L position, T count, T p)     
 /* E. Stadlober, The ratio of uniforms approach for generating discrete random variates (1990), as in
  * NumPy's generator: of `count` elements those of the rarer kind. `rare` <= `other`, and `count` is at
  * most half of both. 2 sqrt(2 / e) and 3 - 2 sqrt(3 / e). */
+#define HYPERGEOMETRIC_NONE(T)                                                                     \
+    vector_exp_##T(LOG_FACTORIAL(T, other) - LOG_FACTORIAL(T, lacking) - LOG_FACTORIAL(T, all)     \
+        + LOG_FACTORIAL(T, all - count))
+#define HYPERGEOMETRIC_STEP(T, k)                                                                  \
+    ((rare - (T)(k) + (T)(1)) / (T)(k) * ((count - (T)(k) + (T)(1)) / (lacking + (T)(k))))
 #define RATIO_SCALE 1.7155277699214135
 #define RATIO_START 0.8989161620588988
+#define HYPERGEOMETRIC_PARTS(T)                                                                    \
+    const T all = rare + other, none = all < (T)(2) ? (T)(2) : all;                                \
+    const T p = rare / none, mean = count * p, centre = mean + (T)(0.5);                           \
+    const T lacking = other - count;
+#define HYPERGEOMETRIC_RATIO(T)                                                                    \
+    const T variance = (all - count) * mean * (other / none) / (none - (T)(1));                    \
+    const T deviation = sqrt(variance + (T)(0.5));                                                 \
+    const T scale = fma((T)(RATIO_SCALE), deviation, (T)(RATIO_START));                            \
+    const T mode = VECTOR_floor((count + (T)(1)) * (rare + (T)(1)) / (all + (T)(2)));              \
+    const T of_mode = LOG_FACTORIAL(T, mode) + LOG_FACTORIAL(T, rare - mode)                       \
+        + LOG_FACTORIAL(T, count - mode) + LOG_FACTORIAL(T, lacking + mode);                       \
+    const T far = VECTOR_floor(centre + (T)(16) * deviation);                                      \
+    const T most = (count < rare ? count : rare) + (T)(1), end = far < most ? far : most;
+#define HYPERGEOMETRIC_CHANCE(T, k)                                                                \
+    (of_mode - LOG_FACTORIAL(T, k) - LOG_FACTORIAL(T, rare - k) - LOG_FACTORIAL(T, count - k)      \
+        - LOG_FACTORIAL(T, lacking + k))
 #define DEFINE_HYPERGEOMETRIC_DRAW(T, L, U)                                                        \
 static inline T hypergeometric_draw_##T(L index, L key, L position, T rare, T other, T count)      \
 {                                                                                                  \
-    const T all = rare + other, none = all < (T)(2) ? (T)(2) : all;                                \
-    const T p = rare / none, mean = count * p, centre = mean + (T)(0.5);                           \
-    const T lacking = other - count;                                                               \
+    HYPERGEOMETRIC_PARTS(T)                                                                        \
     const L few = MASK(L, mean < (T)(FEW_EVENTS));                                                 \
     T made = mean;                                                                                 \
     L open = MASK(L, mean >= (T)(FEW_EVENTS));                                                     \
     if (ANY_LANE(L, open)) {                                                                       \
-        const T variance = (all - count) * mean * (other / none) / (none - (T)(1));                \
-        const T deviation = sqrt(variance + (T)(0.5));                                             \
-        const T scale = fma((T)(RATIO_SCALE), deviation, (T)(RATIO_START));                        \
-        const T mode = VECTOR_floor((count + (T)(1)) * (rare + (T)(1)) / (all + (T)(2)));          \
-        const T of_mode = LOG_FACTORIAL(T, mode) + LOG_FACTORIAL(T, rare - mode)                   \
-            + LOG_FACTORIAL(T, count - mode) + LOG_FACTORIAL(T, lacking + mode);                   \
-        const T far = VECTOR_floor(centre + (T)(16) * deviation);                                  \
-        const T most = (count < rare ? count : rare) + (T)(1), end = far < most ? far : most;      \
+        HYPERGEOMETRIC_RATIO(T)                                                                    \
         for (int attempt = 1; attempt < MOST_ATTEMPTS && ANY_LANE(L, open); attempt++) {           \
             DRAW_WORDS(L, U, attempt)                                                              \
             const T u = open_of_bits_##T(first), v = open_of_bits_##T(second);                     \
@@ -218,17 +251,14 @@ static inline T hypergeometric_draw_##T(L index, L key, L position, T rare, T ot
             if (!ANY_LANE(L, possible))                                                            \
                 continue;                                                                          \
             const T k = VECTOR_floor(possible ? x : (T)(0));                                       \
-            const T chance = of_mode - LOG_FACTORIAL(T, k) - LOG_FACTORIAL(T, rare - k)            \
-                - LOG_FACTORIAL(T, count - k) - LOG_FACTORIAL(T, lacking + k);                     \
+            const T chance = HYPERGEOMETRIC_CHANCE(T, k);                                          \
             const L accepted = possible & MASK(L, (T)(2) * vector_log_##T(u) <= chance);           \
             ACCEPT(k)                                                                              \
         }                                                                                          \
     }                                                                                              \
     if (ANY_LANE(L, few)) {                                                                        \
-        const T first_chance = vector_exp_##T(LOG_FACTORIAL(T, other)                              \
-            - LOG_FACTORIAL(T, lacking) - LOG_FACTORIAL(T, all) + LOG_FACTORIAL(T, all - count));  \
-        ADD_UP_CHANCES(T, L, few ? first_chance : (T)(1), mean,                                    \
-            (rare - (T)(k) + (T)(1)) / (T)(k) * ((count - (T)(k) + (T)(1)) / (lacking + (T)(k))))  \
+        const T first_chance = HYPERGEOMETRIC_NONE(T);                                             \
+        ADD_UP_CHANCES(T, L, few ? first_chance : (T)(1), mean, HYPERGEOMETRIC_STEP(T, k))         \
     }                                                                                              \
     return made;                                                                                   \
 }
@@ -237,19 +267,22 @@ static inline T hypergeometric_draw_##T(L index, L key, L position, T rare, T ot
 
 /* log(2^63): numbers are below it. */
 #define LOG_OF_MOST 43.66827237527655
+#define ZIPF_PARTS(T)                                                                              \
+    const T less = a - (T)(1), power = less > (T)(1000) ? (T)(1000) : less;                        \
+    const T least = vector_exp_##T((T)(-LOG_OF_MOST) * power);                                     \
+    const T log_2 = (T)(LN2_HIGH_double) * power, of_2 = vector_expm1_##T(log_2);
+#define ZIPF_PROPOSAL(T, u)                                                                        \
+    VECTOR_floor(vector_exp_##T(-vector_log_##T(fma(u, least, (T)(1) - u)) / power))
 #define DEFINE_ZIPF_DRAW(T, L, U)                                                                  \
 static inline T zipf_draw_##T(L index, L key, L position, T a)                                     \
 {                                                                                                  \
-    const T less = a - (T)(1), power = less > (T)(1000) ? (T)(1000) : less;                        \
-    const T least = vector_exp_##T((T)(-LOG_OF_MOST) * power);                                     \
-    const T log_2 = (T)(LN2_HIGH_double) * power, of_2 = vector_expm1_##T(log_2);                  \
+    ZIPF_PARTS(T)                                                                                  \
     T made = (T)(1);                                                                               \
     L open = (L)(-1);                                                                              \
     for (int attempt = 1; attempt < MOST_ATTEMPTS && ANY_LANE(L, open); attempt++) {               \
         DRAW_WORDS(L, U, attempt)                                                                  \
         const T u = open_of_bits_##T(first), v = open_of_bits_##T(second);                         \
-        const T kept = fma(u, least, (T)(1) - u);                                                  \
-        const T x = VECTOR_floor(vector_exp_##T(-vector_log_##T(kept) / power));                   \
+        const T x = ZIPF_PROPOSAL(T, u);                                                           \
         const T step = power * vector_log1p_##T((T)(1) / x);                                       \
         const T height = v * x * (vector_expm1_##T(step) / of_2);                                  \
         const L accepted = open & MASK(L, x >= (T)(1)) & MASK(L, x < (T)(0x1p63))                  \

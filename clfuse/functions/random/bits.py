@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -64,6 +63,16 @@ _KIND_OF: Final = {
     for name in _SINGLE
 }
 """The same names -> what the compiled part knows them by."""
+
+DRAWN: Final[dict[str, int]] = {} if _core is None else {
+    name.removesuffix("_draw_float64"): kind
+    for name, kind in _core.DRAWN.items() if name.endswith("64")
+}  # fmt: skip
+"""Names of `Draw.accepted` -> what the compiled part knows them by."""
+
+Drawn = tuple[str, tuple[float, ...], float, float, bool]
+"""A name of `Draw.accepted`, parameters, where numbers start and how they are scaled, and whether
+they are whole."""
 
 _NORMAL: Final = NormalDist()
 _CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
@@ -224,6 +233,23 @@ class Philox4x32:
         kind = _KIND_OF[name]
         return _core.few(self, kind, size, float(_SMALL), _BITS.weight, start, scale)
 
+    def few_drawn(self, size: Any, weight: float, asked: Drawn) -> Any:
+        """A small draw of numbers that are drawn until one is accepted, of `weight` each; None
+        where something else has to make it."""
+        if _core is None:
+            return None
+        kind = DRAWN[asked[0]]
+        return _core.few_drawn(self, kind, size, few_of(weight), weight, *asked[1:])
+
+    def drawn(self, asked: Drawn) -> Any:
+        """The same of one number; None where there is no compiled part."""
+        if _core is None:
+            return None
+        name, parameters, start, scale, whole = asked
+        made = _core.number_drawn(DRAWN[name], self._key, self._next(), parameters)
+        made = made * scale + start
+        return int(made) if whole else made
+
     def few_below(self, low: int, count: int, size: Any) -> Any:
         """The same of whole numbers from `low` on, `count` of them, as int64."""
         if _core is None or count > 1 << 32:
@@ -311,10 +337,15 @@ class Philox4x32:
         return f"<clfuse.random.{type(self).__name__} at 0x{id(self):X}>"
 
 
+def few_of(weight: float) -> float:
+    """How many numbers, each of so many additions, are few."""
+    return _BITS.weight * _SMALL / weight
+
+
 def _is_few(count: int, weight: float) -> bool:
     """Whether the host makes so many numbers, each of so many additions, of a draw that is not
     traced: few, or what would be left to NumPy."""
-    if weight * count <= _BITS.weight * _SMALL:
+    if count <= few_of(weight):
         return True
     return _core is not None and _core.is_done_at_once(float(weight * count))
 
@@ -453,62 +484,7 @@ def accepted_loop(name: str, parameters: int, dtype: np.dtype) -> Op:
     return loop(f"{name}_draw_float{8 * dtype.itemsize}", inputs, dtype)
 
 
-def made_here(draws: Sequence[Draw], formula: Callable[..., Any]) -> Any:
-    """What NumPy makes of small draws of one shape by a formula of them and of numbers, as an
-    array; None where they are recorded."""
-    if _core is None or not draws[0]._shape:
-        return None
-    here = [
-        _DrawHere(draw._generator, draw._at, draw._shape)
-        for draw in draws if draw._generator is not None
-    ]  # fmt: skip
-    if len(here) < len(draws):
-        return None
-    with np.errstate(all="ignore"):
-        made = formula(*here)
-    return _core.result(made, draws[0]._here)
-
-
-class _DrawHere:
-    """The numbers of a small `Draw` as arrays of NumPy's."""
-
-    def __init__(self, generator: Philox4x32, position: int, shape: tuple[int, ...]) -> None:
-        self._generator = generator
-        self._at = position
-        self._shape = shape
-
-    def _row(self, name: str, dtype: np.dtype) -> np.ndarray:
-        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float{8 * dtype.itemsize}"]  # type: ignore[union-attr]
-        made = np.empty(self._shape, dtype)
-        _core.draw(kind, made, made.size, self._generator._key, self._at)  # type: ignore[union-attr]
-        return made
-
-    def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        count = math.prod(self._shape)
-        index = np.arange(count).reshape(self._shape)
-        counter = index, *_counter(self._generator._key, self._at)
-        draw = host_function(accepted_loop(name, len(parameters), dtype))
-        return draw(*counter, *parameters)  # type: ignore[misc,no-any-return]
-
-    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("uniform", dtype)
-
-    def inner(self) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("open", FLOAT64)
-
-    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("positive", dtype)
-
-    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("normal", dtype)
-
-
-def _counter(key: int, position: int) -> tuple[np.ndarray, np.ndarray]:
+def key_and_position(key: int, position: int) -> tuple[np.ndarray, np.ndarray]:
     """Key and position as NumPy's arrays of int64."""
     both = np.array([key, position], np.uint64).view(np.int64)
     return both[0], both[1]
@@ -524,9 +500,12 @@ class SingleDraw:
 
     def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> Any:
         """Drawn until it is accepted."""
+        if _core is not None and dtype is FLOAT64:
+            at = self._generator._key, self._at
+            return np.float64(_core.number_drawn(DRAWN[name], *at, tuple(map(float, parameters))))
         op = accepted_loop(name, len(parameters), dtype)
         draw = host_function(op) or NEARLY[op.name]
-        counter = np.zeros(1, np.int64), *_counter(self._generator._key, self._at)
+        counter = np.zeros(1, np.int64), *key_and_position(self._generator._key, self._at)
         given = [np.asarray(each, dtype) for each in parameters]
         return draw(*counter, *given)[0]
 

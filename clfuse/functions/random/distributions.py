@@ -16,8 +16,9 @@ from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
 
-from .bits import Draw, Philox4x32, SingleDraw, as_array, made_here
+from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .formulas import DISTRIBUTIONS, Distribution
+from .small_draws import made_here
 
 
 def requested_size(size: Any) -> tuple[int, ...] | None:
@@ -62,8 +63,9 @@ def ends(value: Any) -> np.ndarray:
     if dtype.kind == "f":
         is_zero = np.logical_and(np.equal(flat, 0), np.signbit(flat))
         parts += [np.isnan(flat).any(), is_zero.any()]
-    if isinstance(value, Handle):
-        evaluate_nodes([node_of(part) for part in parts])
+    recorded = [node_of(part) for part in parts if isinstance(part, Handle)]
+    if recorded:
+        evaluate_nodes(recorded)
     least, most, *special = [_host_number(part) for part in parts]
     odd = [number for number, there in zip((np.nan, -0.0), special, strict=False) if there]
     return np.array([least, most, *odd, *[least] * (2 - len(odd))], dtype)
@@ -108,6 +110,39 @@ def _few_of(name: str, generator: Philox4x32, parameters: Sequence[Any], size: A
     return generator.few(numbers, size, first, scale)
 
 
+_MOST_EXAMINED: Final = 256
+
+_EXAMINED: Final[dict[Any, None]] = {}
+"""Numbers that NumPy's methods found to be good: asking takes 1 us and more."""
+
+
+def _examine(examiner: Callable[..., Any], parameters: tuple[Any, ...]) -> None:
+    """Have NumPy raise what is wrong with parameters that are Python's numbers."""
+    about = examiner, parameters, tuple(map(type, parameters))
+    if about not in _EXAMINED or 0 in parameters:  # -0.0 is equal to 0.0, and refused
+        examiner(*parameters, 0)
+        if len(_EXAMINED) >= _MOST_EXAMINED:
+            _EXAMINED.clear()
+        _EXAMINED[about] = None
+
+
+def _few_drawn(
+    row: Distribution, generator: Philox4x32, parameters: Sequence[Any], size: Any
+) -> Any:
+    """`sample` of a small draw, or of one number, that the compiled part makes; None where it takes
+    more."""
+    for place, value in enumerate(parameters):
+        if type(value) is not int and (type(value) is not float or place in row.whole):
+            return None
+    assert row.few is not None
+    asked = row.few(*parameters)
+    if asked is None or handles.lacks_fp64():
+        return None
+    if size is None:
+        return generator.drawn(asked)
+    return generator.few_drawn(size, row.weight, asked)
+
+
 def sample(
     name: str,
     examiner: Callable[..., Any] | None,
@@ -138,6 +173,8 @@ def sample(
         What NumPy raises for these parameters and this size.
     """
     row = DISTRIBUTIONS[name]
+    if row.few is not None and (few := _few_drawn(row, generator, parameters, size)) is not None:
+        return few
     if name in _LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
         return few
     if row.is_wide and handles.lacks_fp64():
@@ -145,7 +182,7 @@ def sample(
     kinds = [INT64 if place in row.whole else FLOAT64 for place in range(len(parameters))]
     if all(type(value) is float or type(value) is int for value in parameters):
         if examiner is not None:
-            examiner(*parameters, 0)
+            _examine(examiner, tuple(parameters))
         given = [_number(value, kind) for value, kind in zip(parameters, kinds, strict=True)]
         return _of_numbers(row, generator, given, size)
     given = [_parameter(value, kind) for value, kind in zip(parameters, kinds, strict=True)]
@@ -194,11 +231,13 @@ def _of_numbers(
         singles = [SingleDraw(generator) for _ in range(row.draws)]
         with np.errstate(all="ignore"):
             return row.formula(*singles, *parameters).item()
+    made = made_here(generator, size, row.draws, row.weight, row.formula, parameters)
+    if made is not None:
+        return made
     shape = requested_size(size)
     assert shape is not None
     draws = [Draw(generator, shape, row.weight) for _ in range(row.draws)]
-    made = made_here(draws, lambda *here: row.formula(*here, *parameters))
-    return as_array(row.formula(*draws, *parameters)) if made is None else made
+    return as_array(row.formula(*draws, *parameters))
 
 
 def _number(value: Any, kind: np.dtype) -> Any:

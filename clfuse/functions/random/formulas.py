@@ -17,6 +17,8 @@ import numpy as np
 from clfuse.arrays.promotion import FLOAT64
 from clfuse.frozen import frozen
 
+from .bits import Drawn
+
 __all__ = ["DISTRIBUTIONS", "Distribution", "exponential"]
 
 Check = Callable[..., tuple[type[Exception], str] | None]
@@ -288,6 +290,49 @@ def _kinds(good: Any, bad: Any, sample: Any) -> tuple[type[Exception], str] | No
     return None
 
 
+# -- what is drawn until it is accepted, and no more --------------------------------------------
+
+_EXACT: Final = 2.0**53
+"""Below it floats are whole numbers' own."""
+
+
+def _gamma_asked(shape: float, scale: float = 1.0) -> Drawn | None:
+    is_good = 0.0 < shape < np.inf and 0.0 < scale < np.inf
+    return ("gamma", (float(shape),), 0.0, float(scale), False) if is_good else None
+
+
+def _chisquare_asked(df: float) -> Drawn | None:
+    return _gamma_asked(df * 0.5, 2.0)
+
+
+def _poisson_asked(mean: float) -> Drawn | None:
+    return ("poisson", (float(mean),), 0.0, 1.0, True) if 0.0 <= mean < _EXACT else None
+
+
+def _binomial_asked(n: int, p: float) -> Drawn | None:
+    if not (0 <= n < _EXACT and 0.0 <= p <= 1.0):
+        return None
+    if p > 0.5:
+        return "binomial", (float(n), 1.0 - p), float(n), -1.0, True
+    return "binomial", (float(n), float(p)), 0.0, 1.0, True
+
+
+def _hypergeometric_asked(good: int, bad: int, sample: int) -> Drawn | None:
+    rest = good + bad - sample
+    if not (0 <= good < _MOST_OF_A_KIND and 0 <= bad < _MOST_OF_A_KIND and sample >= 0 <= rest):
+        return None
+    count = min(sample, rest)
+    start, sign = (count, -1) if good > bad else (0, 1)
+    if rest < sample:
+        start, sign = good - start, -sign
+    numbers = float(min(good, bad)), float(max(good, bad)), float(count)
+    return "hypergeometric", numbers, float(start), float(sign), True
+
+
+def _zipf_asked(a: float) -> Drawn | None:
+    return ("zipf", (float(a),), 0.0, 1.0, True) if 1.0 < a < np.inf else None
+
+
 # -- the table ------------------------------------------------------------------------------------
 
 @frozen
@@ -298,7 +343,8 @@ class Distribution:
     are computed then, as NumPy raises at the call. Without a check NumPy's method is asked about
     the extremes of each. `whole` are the places of those that are int64. `draws` says how many
     draws the formula gets, `weight` what the host takes for a number, in additions; `is_wide` that
-    float32 cannot stand for float64.
+    float32 cannot stand for float64. `few` says of good numbers as parameters what the compiled
+    part draws of them, and None of others.
     """
 
     formula: Callable[..., Any]
@@ -308,6 +354,7 @@ class Distribution:
     draws: int = 1
     weight: float = 14.0
     is_wide: bool = False
+    few: Callable[..., Drawn | None] | None = None
 
 
 def _new(
@@ -319,9 +366,10 @@ def _new(
     check: Check | None = None,
     whole: tuple[int, ...] = (),
     is_wide: bool = False,
+    few: Callable[..., Drawn | None] | None = None,
 ) -> Distribution:
     places = tuple(range(parameters))
-    return Distribution(formula, check, places, whole, draws, weight, is_wide)
+    return Distribution(formula, check, places, whole, draws, weight, is_wide, few)
 
 
 DISTRIBUTIONS: Final[dict[str, Distribution]] = {
@@ -361,20 +409,28 @@ DISTRIBUTIONS: Final[dict[str, Distribution]] = {
     ),
     "geometric": _new(_geometric, 1, 60, is_wide=True),
     "logseries": _new(_logseries, 1, 90, 2, is_wide=True),
-    "poisson": _new(_poisson, 1, 90, is_wide=True),
+    "poisson": _new(_poisson, 1, 90, is_wide=True, few=_poisson_asked),
     "negative_binomial": _new(_negative_binomial, 2, 160, 2, check=_failures, is_wide=True),
-    "binomial": _new(binomial, 2, 110, whole=(0,), is_wide=True),
+    "binomial": _new(binomial, 2, 110, whole=(0,), is_wide=True, few=_binomial_asked),
     "hypergeometric": _new(
-        hypergeometric, 3, 260, check=_kinds, whole=(0, 1, 2), is_wide=True
+        hypergeometric, 3, 260, check=_kinds, whole=(0, 1, 2), is_wide=True,
+        few=_hypergeometric_asked,
     ),
-    "zipf": _new(lambda draw, a: draw.accepted("zipf", a).astype(np.int64), 1, 140, is_wide=True),
+    "zipf": _new(
+        lambda draw, a: draw.accepted("zipf", a).astype(np.int64), 1, 140, is_wide=True,
+        few=_zipf_asked,
+    ),
     "wald": _new(_wald, 2, 60, 2),
-    "standard_gamma": _new(lambda draw, shape: draw.accepted("gamma", shape), 1, 60),
+    "standard_gamma": _new(
+        lambda draw, shape: draw.accepted("gamma", shape), 1, 60, few=_gamma_asked
+    ),
     "standard_gamma float32": _new(
         lambda draw, shape: draw.accepted("gamma", shape, dtype=FLOAT32), 1, 60
     ),
-    "gamma": _new(lambda draw, shape, scale: scale * draw.accepted("gamma", shape), 2, 60),
-    "chisquare": _new(_chisquare, 1, 60),
+    "gamma": _new(
+        lambda draw, shape, scale: scale * draw.accepted("gamma", shape), 2, 60, few=_gamma_asked
+    ),
+    "chisquare": _new(_chisquare, 1, 60, few=_chisquare_asked),
     "noncentral_chisquare": _new(_noncentral_chisquare, 2, 160, 2, is_wide=True),
     "f": _new(_f, 2, 120, 2),
     "noncentral_f": _new(_noncentral_f, 3, 220, 3, is_wide=True),

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, native_dtype
@@ -30,6 +31,8 @@ from clfuse.errors import warn_user
 from . import distributions, formulas, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .methods import EXAMINER, Distributions, natively, on_host
+
+_core: Final = loading.load()
 
 _FAR: Final = 1 << 62
 """Bounds of `integers` within this need no second look."""
@@ -247,6 +250,9 @@ class Generator(Distributions):
         self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int, *, once: bool
     ) -> Any:
         """`choice` with probabilities, or without replacement."""
+        if shape is None and type(a) is int:
+            drawn = HOST.generator.choice
+            return HOST.drawn(self.bit_generator, drawn, a, None, not once, on_host(p))
         if shape is None or 0 in shape:
             raise NotNative("one alone, or none")
         array = None if not np.ndim(a) else permutations.as_array(a)
@@ -283,7 +289,10 @@ class Generator(Distributions):
     @natively
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Put the elements of `x` along an axis into a random order, in place."""
-        permutations.shuffle_in_place(self.bit_generator, HOST, x, axis)
+        if type(x) is list:
+            HOST.drawn(self.bit_generator, HOST.generator.shuffle, x, axis)
+        else:
+            permutations.shuffle_in_place(self.bit_generator, HOST, x, axis)
 
 
 def _population(a: Any) -> int:
@@ -311,14 +320,18 @@ class HostBits:
     """
 
     def __init__(self) -> None:
-        self._bits = np.random.Philox(0)
-        self._start = self._bits.state
-        self._start["state"]["counter"] = np.zeros(4, np.uint64)
-        self.generator = np.random.Generator(self._bits)
         self.lock = threading.RLock()
+        self._start: Any = None
+        if _core is None:
+            self._bits: Any = np.random.Philox(0)
+            self._start = self._bits.state
+            self._start["state"]["counter"] = np.zeros(4, np.uint64)
+        else:
+            self._bits = _core.NumpysBits(self.lock)
+        self.generator = np.random.Generator(self._bits)
 
     @contextmanager
-    def placed(self, bit_generator: Philox4x32) -> Iterator[np.random.Philox]:
+    def placed(self, bit_generator: Philox4x32) -> Iterator[Any]:
         """Take the next position of `bit_generator` and draw from there, for one draw."""
         key, position, _ = bit_generator.take()
         with self.lock:
@@ -333,6 +346,9 @@ class HostBits:
             return method(*args, **kwargs)
 
     def _place(self, key: int, position: int) -> None:
+        if self._start is None:
+            self._bits.place(key, position)
+            return
         self._start["state"]["key"] = np.array([key, position], np.uint64)
         self._bits.state = self._start
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays.conversion import NotNative, as_handle, from_host, host_view
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, is_writeable, native_dtype, node_of
@@ -28,8 +29,9 @@ from clfuse.ir.value_ranges import known_within
 from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import HostBuffer
 
-from .bits import Draw, Philox4x32
+from .bits import Draw, Philox4x32, few_of
 from .formulas import exponential
+from .small_draws import made_here
 
 __all__ = [
     "FEW", "as_array", "chosen_once", "numbers", "order", "ordered", "permuted", "probable",
@@ -42,17 +44,44 @@ FEW: Final = 4096
 MOST: Final = 1 << 31
 """Places have 32 bits."""
 
+_SHUFFLED: Final = 40.0
+"""Additions that finding a place takes on the host, by the compiled part."""
+
 _UINT32: Final = np.dtype(np.uint32)
+_core: Final = loading.load()
 _PLACE: Final = loop("shuffled_place", (_UINT32,) * 4, _UINT32)
 
 
 def _order_of_few(bits: Philox4x32, host: Any, count: int) -> np.ndarray:
+    if _core is not None:
+        return _orders_of_few(bits, 1, count)
     order: np.ndarray = host.drawn(bits, host.generator.permutation, count)
     return order
 
 
+def _orders_of_few(bits: Philox4x32, rows: int, count: int) -> np.ndarray:
+    """Orders as NumPy's generator draws them one after the other; by the compiled part."""
+    key, position, _ = bits.take()
+    orders: np.ndarray = _core.numpys_orders(key, position, rows, count)  # type: ignore[union-attr]
+    return orders
+
+
 def _is_few(count: int) -> bool:
     return count <= FEW and active() is None
+
+
+def _order_here(bits: Philox4x32, count: int) -> np.ndarray | None:
+    """A random order of more than few elements, by the compiled part where NumPy would do such work
+    at the call; None where it is recorded."""
+    if _core is None or active() is not None or count >= MOST:
+        return None
+    if _core.device_of_draws(count, few_of(_SHUFFLED), _SHUFFLED) is None:
+        return None
+    seed = bits.single()[0]
+    places = np.arange(count, dtype=np.uint32)
+    random = np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32)
+    _core.shuffled_places(places, count, random[:1], random[1:])
+    return places.astype(np.int64)
 
 
 def order(bits: Philox4x32, host: Any, count: int) -> Node:
@@ -74,8 +103,10 @@ def ordered(bits: Philox4x32, host: Any, array: Any, axis: int) -> Any:
     """The elements of an array along an axis, in a random order."""
     place = strict_axis(axis, len(array._shape))
     count = array._shape[place]
-    if _is_few(count) and _lies_here(array):
-        return array.take(_order_of_few(bits, host, count), place)
+    if _lies_here(array):
+        few = _order_of_few(bits, host, count) if _is_few(count) else _order_here(bits, count)
+        if few is not None:
+            return array.take(few, place)
     return _taken(array, order(bits, host, count), place)
 
 
@@ -83,6 +114,8 @@ def numbers(bits: Philox4x32, host: Any, count: int) -> Any:
     """The numbers below `count` in a random order: (count,) int64."""
     if _is_few(count) and is_calculated_here(device := current_device()):
         return wrap_result(_order_of_few(bits, host, count), device)
+    if not _is_few(count) and (found := _order_here(bits, count)) is not None:
+        return wrap_result(found, current_device())
     return fresh(order(bits, host, count))
 
 
@@ -124,12 +157,32 @@ def chosen_once(bits: Philox4x32, host: Any, count: int, shape: tuple[int, ...])
     return fresh(known_within(build.reshape(first, shape), count))
 
 
+_SURE: Final = 1e-9
+"""By how much chances may differ from 1 in all, and nobody doubts it: NumPy allows 1.5e-8."""
+
+_SEARCHED: Final = 30.0
+"""Additions that a number takes which looks for its place."""
+
+
+def _are_chances(given: np.ndarray, count: int) -> bool:
+    """Whether NumPy need not be asked what is wrong with the chances of `count` elements."""
+    if given.dtype != np.float64 or given.shape != (count,) or not count:
+        return False
+    return bool(given.min() >= 0.0 and abs(given.sum() - 1.0) < _SURE)
+
+
 def probable(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: Any) -> Any:
     """Numbers below `count`, each with its probability; NumPy's errors for bad ones."""
     given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
-    examiner.choice(count, 1, p=given)
-    ends = np.cumsum(given.astype(np.float64))
+    if not _are_chances(given, count):
+        examiner.choice(count, 1, p=given)
+    ends = given.astype(np.float64).cumsum()
     ends /= ends[-1]
+    few = made_here(
+        bits, shape, 1, _SEARCHED, lambda draw: ends.searchsorted(draw.uniform(), side="right"), ()
+    )
+    if few is not None:
+        return few
     table = fresh(node_of(from_host(ends)))
     drawn = Draw(bits, shape).uniform()
     return np.searchsorted(table, drawn, side="right")
@@ -145,6 +198,15 @@ def permuted(bits: Philox4x32, host: Any, array: Any, axis: Any) -> Any:
     place = strict_axis(as_index(axis), len(shape))
     count = shape[place]
     if math.prod(shape) <= FEW and active() is None:
+        if _core is not None:
+            others = (*shape[:place], *shape[place + 1 :])
+            height = math.prod(others)
+            orders = _orders_of_few(bits, height, count)
+            if place == len(shape) - 1 and _lies_here(array):
+                orders.reshape(height, count)[...] += np.arange(0, height * count, count)[:, None]
+                return reshape_view(reshape_view(array, (height * count,)).take(orders), shape)
+            by_slice = np.moveaxis(orders.reshape(*others, count), -1, place)
+            return take_along_axis(array, from_host(by_slice), place)
         steps = np.arange(count).reshape(-1, *(1,) * (len(shape) - place - 1))
         whole = np.broadcast_to(steps, shape)
         return take_along_axis(
@@ -171,7 +233,8 @@ def probable_once(bits: Philox4x32, examiner: Any, count: int, p: Any, shape: An
     Spirakis, Weighted random sampling with a reservoir (2006).
     """
     given = np.asarray(host_view(p) if isinstance(p, Handle) else p)
-    examiner.choice(count, 1, p=given)
+    if not _are_chances(given, count):
+        examiner.choice(count, 1, p=given)
     size = math.prod(shape)
     if size > count:
         raise NotNative("more than there are")

@@ -16,13 +16,13 @@ import numpy as np
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, from_host, host_view
-from clfuse.arrays.handle import Handle, fresh
+from clfuse.arrays.handle import Handle
 from clfuse.errors import warn_user
-from clfuse.ir import build
 
 from .bits import Draw, Philox4x32, as_array
 from .distributions import ends, requested_size
 from .formulas import binomial, hypergeometric, scaled_gamma
+from .small_draws import Maker
 
 __all__ = ["dirichlet", "multinomial", "multivariate_hypergeometric", "multivariate_normal"]
 
@@ -60,14 +60,15 @@ def dirichlet(bits: Philox4x32, examiner: Any, alpha: Any, size: Any) -> Any:
     shape = requested_size(size) or ()
     extents = _extents((len(shapes), *shape))
     _in_double()
-    draws = Draw(bits, extents, _WEIGHT), Draw(bits, extents, _WEIGHT)
-    column = from_host(shapes.reshape(-1, *(1,) * len(shape)))
+    maker = Maker(bits, extents, _WEIGHT)
+    draws = maker.draw(extents), maker.draw(extents)
+    column = maker.known(shapes.reshape(-1, *(1,) * len(shape)))
     if np.less(shapes, 1.0).any():
         numbers, lowered = scaled_gamma(*draws, column)
         parts = numbers * np.exp(lowered - np.max(lowered, axis=0))
     else:
         parts = draws[0].accepted("gamma", column)
-    return _delivered(parts / np.sum(parts, axis=0))
+    return maker.delivered(np.moveaxis(parts / np.sum(parts, axis=0), 0, -1))
 
 
 def _padded(column: np.ndarray) -> np.ndarray:
@@ -90,11 +91,6 @@ def _split(first: Any, both: Any) -> Any:
     return halves.reshape(2 * first.shape[0], *first.shape[1:])
 
 
-def _delivered(rows: Any) -> Any:
-    """The numbers of a result side by side: they are drawn in rows, which kernels go along."""
-    return as_array(np.moveaxis(rows, 0, -1))
-
-
 def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) -> Any:
     """How often each outcome comes: (*size, k) int64."""
     chances, counts = _vector(pvals), _vector(n)
@@ -111,22 +107,20 @@ def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) 
     except ValueError:
         raise NotNative("of shapes that do not fit") from None
     extents = _extents((1, *shape))
-    if counts.ndim:
-        trials = np.broadcast_to(from_host(counts.astype(np.int64)), extents)
-    else:
-        trials = fresh(build.full(np.int64(int(counts)), extents))
     _in_double()
     column = np.moveaxis(chances.astype(np.float64), -1, 0).copy()
     column[-1] = np.maximum(1.0 - column[:-1].sum(0), 0.0)  # as NumPy has it
     more = (1,) * (len(shape) + 1 - column.ndim)
     column = _padded(column.reshape(len(column), *more, *column.shape[1:]))
+    maker = Maker(bits, (max(len(column) // 2, 1), *shape), _WEIGHT)
+    trials = np.broadcast_to(maker.known(counts.astype(np.int64)), extents)
     for groups in _doubled(len(column)):
         first, second = _halves(column, groups)
         with np.errstate(all="ignore"):
             share = np.where(first > 0, np.minimum(first / (first + second), 1.0), 0.0)
-        draw = Draw(bits, (groups, *shape), _WEIGHT)
-        trials = _split(binomial(draw, trials, from_host(share)), trials)
-    return _delivered(trials[: chances.shape[-1]])
+        draw = maker.draw((groups, *shape))
+        trials = _split(binomial(draw, trials, maker.known(share)), trials)
+    return maker.delivered(np.moveaxis(trials[: chances.shape[-1]], 0, -1))
 
 
 def _doubled(end: int) -> Iterator[int]:
@@ -148,14 +142,16 @@ def multivariate_hypergeometric(
     if not len(row) or int(row.sum()) >= _MOST_COLORED:
         raise NotNative("of none, or of very many")
     shape = requested_size(size) or ()
-    sample = fresh(build.full(np.int64(number), _extents((1, *shape))))
+    extents = _extents((1, *shape))
     _in_double()
     column = _padded(row).reshape(-1, *(1,) * len(shape))
+    maker = Maker(bits, (max(len(column) // 2, 1), *shape), _WEIGHT)
+    sample = np.broadcast_to(maker.known(np.array(number)), extents)
     for groups in _doubled(len(column)):
-        first, second = [from_host(part) for part in _halves(column, groups)]
-        draw = Draw(bits, (groups, *shape), _WEIGHT)
+        first, second = [maker.known(part) for part in _halves(column, groups)]
+        draw = maker.draw((groups, *shape))
         sample = _split(hypergeometric(draw, first, second, sample), sample)
-    return _delivered(sample[: len(row)])
+    return maker.delivered(np.moveaxis(sample[: len(row)], 0, -1))
 
 
 def multivariate_normal(

@@ -120,6 +120,9 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.compress: ("m, a", "[True, False], P, 0", "m, v"),
     np.where: ("m, a, b", "m, a, 0", "M, P, v[:1]", "m", "M", "a, 1, 2", "m, P, a", "m, a"),
     np.select: ("[m, ~m], [a, b]", "[m], [a], 5", "[m], [a, b]"),
+    np.piecewise: (
+        "a, [m, ~m], [1., 2.]", "a, [m], [1, 2]", "a, m, [3., abs]", "a, [m], [1, 2, 3]",
+    ),
     np.isclose: ("a, b", "a, a + 1", "P, a", "a, 1, equal_nan=True"),
     np.allclose: ("a, b", "a, a", "P, a"),
     np.clip: ("a, 0, 1", "a, None, b", "P, 1, None", "a, min=0, max=b", "a, v, 1", "m, 0, 1"),
@@ -128,6 +131,7 @@ CALLS: dict[Any, tuple[str, ...]] = {
     np.take_along_axis: ("a, ix, 0", "P, n[:6][None], 0", "P, ix, 0"),
     np.repeat: ("a, 2", "P, 3, 1", "P, 2, axis=0", "a, -1", "a, True"),
     np.tile: ("a, 2", "P, (2, 1, 2)", "z, 3", "a, 0"),
+    np.linalg.outer: ("v, w", "[1, 2], [3.]", "A, v", "e, v"),
     **dict.fromkeys((np.outer, np.kron), ("v, w", "A, v", "P, 2", "e, v")),
     **dict.fromkeys((np.convolve, np.correlate), ("a, v", "v, a, 'same'", "a, [1, 2]", "P, v")),
     **dict.fromkeys((np.dot, np.inner), PRODUCTS),

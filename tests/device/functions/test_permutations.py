@@ -3,6 +3,7 @@ give them. Beyond `FEW` elements every one finds its place by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -137,3 +138,56 @@ def test_orders_are_drawn_anew_in_a_replayed_trace(xp: ModuleType) -> None:
         np.testing.assert_array_equal(np.sort(made), np.arange(9000))
     assert (found[0] != found[1]).any()
     assert (found[1] != found[2]).any()
+
+
+def numpys(key: int, position: int) -> np.random.Generator:
+    """NumPy's generator for one draw on the host."""
+    bits = np.random.Philox(0)
+    state = bits.state
+    state["state"]["key"] = np.array([key, position], np.uint64)
+    state["state"]["counter"] = np.zeros(4, np.uint64)
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("position", [0, 7, (1 << 64) - 1])
+@pytest.mark.parametrize("count", [1, 2, 3, 40, FEW])
+def test_few_are_in_the_order_of_numpys_generator(
+    xp: ModuleType, count: int, position: int
+) -> None:
+    """Of a Philox that is keyed by key and position, whoever draws it."""
+    rng = xp.random.default_rng(6)
+    state = rng.bit_generator.state
+    state["state"]["position"] = position
+    rows = max(1, min(FEW // count, 3))
+    whole = np.broadcast_to(np.arange(count), (rows, count))
+    for draw in (
+        lambda g, a: g.permutation(count), lambda g, a: g.permutation(a(range(count))),
+        lambda g, a: g.permuted(a(whole), axis=1), lambda g, a: g.permuted(a(whole.T), axis=0),
+        lambda g, a: g.choice(count, (count + 1) // 2, replace=False),
+        lambda g, a: g.choice(count, p=np.full(count, 1 / count)),
+    ):  # fmt: skip
+        rng.bit_generator.state = state
+        wanted = draw(numpys(state["state"]["key"], position), np.array)
+        np.testing.assert_array_equal(host(draw(rng, xp.array)), wanted)
+
+
+@pytest.mark.clfuse_only
+def test_many_are_in_one_order_wherever_that_is_made(
+    xp: ModuleType, setting: Callable[..., None]
+) -> None:
+    count = FEW + 5
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda g, a: g.permutation(count), lambda g, a: g.permutation(a),
+        lambda g, a: g.permutation(a.reshape(-1, 3)[: FEW + 1], axis=1),
+        lambda g, a: g.permuted(a.reshape(3, -1), axis=1),
+    ]  # fmt: skip
+    found = []
+    for host_us in (0, 100_000):
+        setting(host_us=host_us, build_after_ms=100)
+        rng = xp.random.default_rng(12)
+        numbers = xp.arange(3 * count) * 2
+        found.append([host(call(rng, numbers)) for call in calls])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
