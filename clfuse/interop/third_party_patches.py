@@ -15,6 +15,7 @@ and takes a lazy scalar for an object. So pandas and json get NumPy's scalars in
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -155,6 +156,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
     },
+    "torch": {"from_numpy": in_shared_memory},
     **_NUMBERS,
 }  # fmt: skip
 """Module -> function in it, or method of a class -> what it gets of an argument."""
@@ -193,7 +195,10 @@ COMPILED: Final = "numba."
 
 PACKAGES: Final[Mapping[str, Turn]] = {
     "skimage": arrays(seen_by_numpy),
-    **dict.fromkeys(("cv2", "h5py", "pyamg", "pywt", "tables"), in_shared_memory),
+    **dict.fromkeys(
+        ("cv2", "h5py", "hdbscan", "healpy", "osqp", "pyamg", "pyfftw", "pywt", "tables"),
+        in_shared_memory,
+    ),
     **dict.fromkeys(("lightgbm", "xgboost"), deeply(host_view)),  # they read
 }
 """Package -> what its public functions, and the methods of its classes, get of an argument."""
@@ -358,7 +363,7 @@ def _public(module: types.ModuleType) -> Iterator[str]:
         home = getattr(value, "__module__", None)  # compiled functions may not know it
         if home is not None and home != module.__name__:
             continue
-        if isinstance(value, types.FunctionType | types.BuiltinFunctionType):
+        if inspect.isroutine(value):
             yield key
         elif isinstance(value, type) and _is_open(value):
             for name in vars(value):
