@@ -207,7 +207,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """The integral along an axis, by the trapezoidal rule."""
     values = as_handle(y)
     rank = len(values._shape)
-    place = normalized_axis(axis, rank)
+    place = list(range(rank))[axis]  # NumPy's IndexError
     step: Any = dx
     if x is not None:
         coordinates = as_handle(x)

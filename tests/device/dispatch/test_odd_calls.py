@@ -370,12 +370,30 @@ r = m.array(g, 'f4', ndmax=1)
 r = w.astype('f4', casting='same_value')
 r = (w + 0.1).astype('i4', casting='same_value')
 """,
+    "a product begins with its initial value": r"""
+r = m.prod(w + 1e300, initial=0)
+r = m.prod(w - 1e300, initial=0)
+r = m.prod((w + 1e300).reshape(1, -1) * m.array([[1], [m.inf]]), axis=1, initial=0.0)
+r = m.prod((w + 1e300) * 1j, initial=0)
+r = m.multiply.reduce(w + 1e300, initial=-0.0)
+r = m.prod(w + m.inf, initial=0, where=v > 99999)
+r = m.signbit(m.prod(w - 1e300, initial=0))
+r = m.nanprod(w + 1e300, initial=0)
+""",
+    "an integral has at least one axis": r"""
+r = m.trapezoid(z)
+r = m.trapezoid(z, x=w)
+r = m.trapezoid(w, axis=2)
+r = m.trapezoid(w, axis=1.5)
+r = m.trapezoid(g, axis=-2)
+""",
 }  # fmt: skip
 
 KERNELS = (
     "what stands in for NaN is assigned",
     "a masked element may be what is refused elsewhere",
     "Python's numbers wrap where NumPy casts unsafely",
+    "a product begins with its initial value",
 )
 """Topics that differ on the device too; kernels take long to build."""
 
