@@ -1,4 +1,4 @@
-"""Bytes that are written through a view of a bool array stay what they are; the array sees truth."""
+"""Bytes written through a view of a bool array stay what they are; the array sees truth."""
 
 from __future__ import annotations
 
