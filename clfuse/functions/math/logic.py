@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def iscomplex(x: Any) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind == "c":
         return UFUNCS["not_equal"](handle.imag, 0)
-    return _everywhere(handle, False)
+    return result(build.full(np.bool_(False), handle._shape))
 
 
 @native(np.isreal, numbers=True)
@@ -129,14 +129,9 @@ def isreal(x: Any) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind == "c":
         return UFUNCS["equal"](handle.imag, 0)
-    return _everywhere(handle, True)
-
-
-def _everywhere(handle: Any, value: bool) -> Any:
-    """An answer that needs no look at the elements, lying in memory as they do."""
     if not handle._shape:
-        return result(build.constant(np.bool_(value)))
-    return map_in_order(handle, lambda node: build.full(np.bool_(value), node.shape))
+        return result(build.constant(np.bool_(True)))
+    return map_in_order(handle, lambda node: build.full(np.bool_(True), node.shape))
 
 
 def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:
@@ -164,16 +159,19 @@ def isneginf(x: Any, out: Any = None) -> Any:
     return _signed_infinity(x, out, negative=True)
 
 
+_NUMBERS: Final = (complex, float, int, np.generic)
+
+
 @native(np.real, numbers=True)
 def real(val: Any) -> Any:
     """The real parts: a view."""
-    return val.real if isinstance(val, complex | float | int) else as_handle(val).real
+    return val.real if isinstance(val, _NUMBERS) else as_handle(val).real
 
 
 @native(np.imag, numbers=True)
 def imag(val: Any) -> Any:
     """The imaginary parts: a view."""
-    return val.imag if isinstance(val, complex | float | int) else as_handle(val).imag
+    return val.imag if isinstance(val, _NUMBERS) else as_handle(val).imag
 
 
 @native(np.angle, numbers=True)

@@ -312,7 +312,7 @@ def nan_to_num(
         if not is_writeable(x):
             raise ValueError("assignment destination is read-only")
         write(x, node)
-        return x
+        return x if x._shape else result(node)
     return result(node) if order is None else arrange_axes(node, order)
 
 

@@ -18,7 +18,7 @@ from numpy._core import umath
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
-from clfuse.arrays.expressions import broadcast_shapes
+from clfuse.arrays.expressions import broadcast_shapes, convert
 from clfuse.arrays.handle import Handle, is_writeable, lacks_fp64, native_dtype, node_of, result
 from clfuse.arrays.host_array import SCALARS, operand_of
 from clfuse.arrays.memory_order import arrange_axes, parse_order, turned_nodes
@@ -267,7 +267,7 @@ class ufunc:
                     return answer
             nodes.append(value)
         if self.__name__ == "power" and resolution.inputs[1].kind == "i" and 0 not in shape:
-            _refuse_negative_exponents(nodes[1], mask)
+            _refuse_negative_exponents(convert(nodes[1], resolution.inputs[1]), mask)
         return tuple(nodes)
 
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

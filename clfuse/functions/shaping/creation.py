@@ -114,7 +114,7 @@ def array(
     if as_index(ndmin) > most:
         raise ValueError(f"ndmin must be <= ndmax ({most})")
     if isinstance(object, Handle):
-        if len(object._shape) > most:
+        if len(object._shape) > most and requested_dtype(dtype) not in (None, object._dtype):
             raise ValueError("object too deep for desired array")
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):

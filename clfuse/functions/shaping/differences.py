@@ -219,4 +219,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         else:
             step = diff(coordinates, axis=axis)
     pairs = values[_along(place, slice(1, None))] + values[_along(place, slice(None, -1))]
-    return (step * pairs / 2.0).sum(place)
+    return (step * pairs / 2.0).sum(axis)

@@ -387,6 +387,20 @@ r = m.trapezoid(w, axis=2)
 r = m.trapezoid(w, axis=1.5)
 r = m.trapezoid(g, axis=-2)
 """,
+    "an integral goes along an axis of what both make": r"""
+r = m.trapezoid(m.ones((3, 3)), x=m.arange(18.0).reshape(2, 3, 3))
+r = m.trapezoid(m.ones((2, 3, 3)), x=m.arange(9.0).reshape(3, 3), axis=1)
+""",
+    "exponents are looked at as the loop has them": r"""
+r = m.power(g, -1.0 * g, casting='unsafe', dtype='i8')
+r = m.power(v.astype('u8'), m.full(SIZE, 2**64 - 1, 'u8'), casting='unsafe', dtype='i2')
+r = m.power(g, 2.5 + 0 * g, casting='unsafe', dtype='i8')
+r = m.real(m.int8(3))
+r = m.imag(m.float32(3))
+r = m.nan_to_num(m.array(m.nan), copy=False)
+r = m.array(g, ndmax=1)
+r = m.arange(m.iscomplex(g.T).strides[0])
+""",
 }  # fmt: skip
 
 KERNELS = (
