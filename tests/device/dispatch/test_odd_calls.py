@@ -401,6 +401,11 @@ r = m.nan_to_num(m.array(m.nan), copy=False)
 r = m.array(g, ndmax=1)
 r = m.arange(m.iscomplex(g.T).strides[0])
 """,
+    "a third operand of these is deprecated": r"""
+r = m.maximum(w, 1, w)
+r = m.minimum(v[::-1], v, m.zeros(SIZE, int))
+r = m.add(w, 1, w)
+""",
 }  # fmt: skip
 
 KERNELS = (
