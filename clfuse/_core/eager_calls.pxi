@@ -396,7 +396,12 @@ cdef object read(
     ):
         return DEFER
     is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
-    value = composed(method if is_array else apply, all_given, named, is_loop)
+    try:
+        value = composed(method if is_array else apply, all_given, named, is_loop)
+    except TypeError:
+        if not is_array:
+            raise
+        return DEFER  # the method's error names the method: `_sum()`
     if value is DEFER or as_is:
         return value
     return answered(value, all_given, args, named, kwargs, <object>work.device)

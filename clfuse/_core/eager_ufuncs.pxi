@@ -41,7 +41,9 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if given == quick.operands + 1 and quick.results == 1 and quick.is_elementwise and (
         kwargs == NULL or not PyDict_Size(<object>kwargs)
     ):
-        # The last one is where the result goes.
+        # The last one is where the result goes, of which NumPy warns for two ufuncs.
+        if self.__name__ == "maximum" or self.__name__ == "minimum":
+            return DEFER
         out = <object>PyTuple_GET_ITEM(args, given - 1)
         return written_to(quick, args[:-1], {"out": out}) if type(out) is ARRAY else DEFER
     if given != quick.operands or not 0 < given < 3:

@@ -239,18 +239,28 @@ cdef bint is_owned(object storage) except -1:
     return True
 
 
+cdef inline bint puts_bytes(object handle, object stored) noexcept:
+    """Whether other bytes than 0 and 1 may get into bools: `arrays.handle` keeps them as bytes
+    before."""
+    return (<PyArray_Descr *>stored).type_num == NPY_BOOL and (
+        (<PyArray_Descr *>peek(handle, h_dtype)).type_num != NPY_BOOL
+    )
+
+
 cdef object written(object handle):
     """As `here`, to be written to, of an array that lies on the host; None where `plain` has to
     look closer."""
     root = root_of(handle)
     cdef PyObject *host = peek(root, h_host)
     if host != NULL:
-        if array_base(host) != NULL:
+        if array_base(host) != NULL or puts_bytes(handle, get(root, h_dtype)):
             return None
         if peek(root, h_use) == <PyObject *>AS_A_WHOLE:
             refill(root, h_use, IN_PARTS)
         return here(handle)
     storage = <object>cell_in(handle)
+    if puts_bytes(handle, <object>look(peek(storage, s_node), n_dtype)):
+        return None
     if not is_owned(storage) and plain_owned(storage) is None:
         return None
     return here(handle)

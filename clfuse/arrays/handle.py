@@ -22,7 +22,7 @@ from clfuse.config import settings
 from clfuse.dtypes import needs_fp64
 from clfuse.engine.evaluate import lock
 from clfuse.events import recorders
-from clfuse.ir import build
+from clfuse.ir import build, trace
 from clfuse.ir.layout import contiguous_strides, without_unit_strides
 from clfuse.ir.nodes import (
     Node,
@@ -60,6 +60,8 @@ DTYPES: Final[dict[str, np.dtype]] = {
     )
 }
 """The dtypes that live on a device, one object each."""
+
+_BOOL: Final = DTYPES["bool"]
 
 MOST_NOT_NATIVE: Final = 1024
 """Entries of `_native` from which on dtypes of records, texts and times are looked at each time."""
@@ -398,7 +400,29 @@ def write_region(
     if value.shape != shape:
         value = build.broadcast(value, shape)
     with lock:
+        keep_bytes(handle)
         rebind(storage, reinterpret.write(storage.node, value, dtype, offset, strides))
+
+
+def keep_bytes(handle: Handle) -> None:
+    """Before a write to `handle`: where it is a view of another dtype of a bool array, its storage
+    holds bytes from here on, because others than 0 and 1 may come; the array that owns it becomes a
+    view of them.
+
+    Not where NumPy sees the memory, nor in a trace, whose cells keep their dtypes.
+    """
+    storage = handle._storage
+    if handle._dtype is _BOOL or storage.node.dtype is not _BOOL:
+        return
+    view = handle._view
+    if type(storage) is not Storage or trace.active() is not None or view is None:
+        return
+    owner = view.base
+    if owner is None or owner._storage is not storage:
+        return
+    if owner._view is None:
+        owner._view = View(0, c_strides(owner._shape), None, True)
+    rebind(storage, build.cast(storage.node, DTYPES["uint8"]))
 
 
 def modify(handle: Handle, op: Op, operand: Node) -> None:

@@ -175,12 +175,11 @@ def result_order(args: Sequence[Any], shape: tuple[int, ...]) -> Permutation | N
     for arg in args:
         if isinstance(arg, Handle):
             operands.append(stretched_strides(arg, shape))
-        elif isinstance(arg, np.ndarray):
-            lead = (0,) * (len(shape) - arg.ndim)
-            lengths = zip(arg.shape, arg.strides, strict=True)
-            operands.append(lead + tuple([0 if n == 1 else stride for n, stride in lengths]))
         elif np.ndim(arg) > 0:
-            return None  # a list: it lies in C order once it is uploaded
+            array = np.asarray(arg)  # lists lie in C order
+            lead = (0,) * (len(shape) - array.ndim)
+            lengths = zip(array.shape, array.strides, strict=True)
+            operands.append(lead + tuple([0 if n == 1 else stride for n, stride in lengths]))
     return loop_order(shape, operands)
 
 

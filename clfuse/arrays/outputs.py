@@ -1,4 +1,5 @@
-"""``out=`` of ufuncs: the arrays that a call names, their shape, and how a result gets there."""
+"""``out=`` of ufuncs: the arrays that a call names, their shape, and how a result gets there; and
+how new results lie in memory, by the operands, the mask and ``order=``."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node
 
 from . import handle as handles
-from .conversion import cast, host_view
+from .conversion import as_handle, cast, host_view
 from .expressions import broadcast_shapes, choose, convert, shape_text
 from .handle import Handle, is_writeable, node_of, result, write
+from .memory_order import Permutation, arrange_axes, asked_order, permuted_node, result_order
 
 NO_OUT: Final = object()
 """There was no ``out=``."""
@@ -78,3 +80,20 @@ def deliver(node: Node, out: Any, mask: Node | None, as_array: bool, called: str
         host_mask = host_view(handles.fresh(mask))
     np.copyto(out, host_view(handles.fresh(node)), casting="unsafe", where=host_mask)
     return out
+
+
+def order_of_result(
+    args: tuple[Any, ...], shape: tuple[int, ...], asked: str
+) -> Permutation | None:
+    """How new results of these operands lie in memory under ``order=asked``; None for C order."""
+    order = result_order(args, shape)
+    if asked == "K":
+        return order
+    arrays = [arg if isinstance(arg, Handle) else as_handle(arg) for arg in args]
+    return asked_order(asked, shape, [a for a in arrays if a._shape], order)
+
+
+def arranged(made: Any, args: tuple[Any, ...], shape: tuple[int, ...], asked: str) -> Any:
+    """A new result, or a copy of it that lies as NumPy's would."""
+    order = order_of_result(args, shape, asked) if len(shape) > 1 else None
+    return made if order is None else arrange_axes(permuted_node(made, shape, order), order)

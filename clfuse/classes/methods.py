@@ -303,7 +303,7 @@ class ArrayMethods(Handle):
         """A new array with the same values."""
         if type(self) in handles.SCALARS:
             return self
-        return creation.array(self, order=order)
+        return creation.array(self, order="C" if order is None else order)
 
     def clip(self, min: Any = _Missing, max: Any = _Missing, out: Any = None, **kwargs: Any) -> Any:
         """`numpy.clip`."""
@@ -374,7 +374,7 @@ class MutatingMethods(Handle):
 
     __slots__ = ()
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: Any, /) -> None:
         """Write one value everywhere."""
         if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim):
             raise ValueError("setting an array element with a sequence.")

@@ -475,8 +475,6 @@ for _name in ("__mul__", "__rmul__"):
     setattr(scalar, _name, operators.product_of_scalar(operators.table()[_name]))
 
 handle.set_types(ndarray, scalar)
-accelerate(ndarray)
-
 
 def _name_methods() -> None:
     """Let every method say that it is ``clfuse.ndarray.<name>``: methods are pickled by that."""
@@ -489,4 +487,6 @@ def _name_methods() -> None:
                 method.__qualname__ = f"ndarray.{name}"
 
 
+_name_methods()
+accelerate(ndarray)  # by methods around those, which get the names too
 _name_methods()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, structural
+from clfuse.ir.snapshot import shape_at
 from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import writes_of
 from clfuse.schedule.memory.hazards import Place, place_of
@@ -171,15 +172,10 @@ def _operands(
         and items[base][0] is not None
         and items[base][0].kind is Kind.UPDATE
         and items[base][2] == item[2]
-        and _shape(items, items[base][4]) == _shape(items, value)
+        and shape_at(items, items[base][4]) == shape_at(items, value)
     ):
         base = items[base][3]
     return base, value
-
-
-def _shape(items: Sequence[tuple[Any, ...]], number: int) -> tuple[int, ...]:
-    item = items[number]
-    return () if len(item) == 1 else item[1]
 
 
 def _leaf(buffer: Buffer, shape: tuple[int, ...], dtype: Any) -> Node:
@@ -272,7 +268,7 @@ def _stored_region(step: Sequence[Launch], value: int) -> _Region | None:
 
 def _updated_region(items: Sequence[tuple[Any, ...]], number: int) -> _Region:
     offset, strides = items[number][2]
-    return _region(_shape(items, items[number][4]), offset, strides)
+    return _region(shape_at(items, items[number][4]), offset, strides)
 
 
 def _region(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> _Region:

@@ -248,11 +248,16 @@ def cast_to(
                 return host_scalar(handle).astype(dtype, casting=casting)
             return host_view(handle).astype(dtype, order=order, casting=casting, copy=True)
     assert wanted is not None
+    reason = ""
     if errstate.mode[0] is errstate.STRICT and handle._dtype.kind in "fc":
+        reason = errstate.CHECKED
+    elif isinstance(casting, str) and casting == "same_value":
+        reason = "an error that depends on the values"
+    if reason:
         options = {"order": order, "casting": casting, "copy": copy}
         is_scalar = type(handle) in handles.SCALARS
         method = handle._dtype.type.astype if is_scalar else np.ndarray.astype
-        return host_call(method, (handle, wanted), options, errstate.CHECKED, "ndarray.astype")
+        return host_call(method, (handle, wanted), options, reason, "ndarray.astype")
     if not np.can_cast(handle._dtype, wanted, casting):
         what = "scalar" if type(handle) in handles.SCALARS else "array data"
         raise TypeError(

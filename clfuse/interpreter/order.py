@@ -17,7 +17,7 @@ from math import prod
 from typing import Final
 
 from clfuse.ir.nodes import Kind
-from clfuse.ir.snapshot import Snapshot
+from clfuse.ir.snapshot import Snapshot, shape_at
 
 SMALLER: Final = 4
 """Views are copied, rather than what they are views of, that have at most one of so many
@@ -125,7 +125,7 @@ def _copied(
 ) -> set[int]:
     """The small views of `array` that are needed by `update` or after it."""
     items = snapshot.items
-    most = prod(items[array][1]) // SMALLER
+    most = prod(shape_at(items, array)) // SMALLER
     copied: set[int] = set()
     needed: set[int] = set()
     among = set(views)
@@ -133,7 +133,7 @@ def _copied(
         if view in kept or any(
             reader in needed if reader in among else reader >= update for reader in readers[view]
         ):
-            if prod(items[view][1]) <= most:
+            if prod(shape_at(items, view)) <= most:
                 copied.add(view)
             else:
                 needed.add(view)

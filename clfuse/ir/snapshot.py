@@ -219,6 +219,12 @@ def take(roots: Sequence[Node]) -> Snapshot:
     return Snapshot(nodes, found.items, flags, root_positions, list(found.buffers))
 
 
+def shape_at(items: Sequence[tuple[Any, ...]], number: int) -> tuple[int, ...]:
+    """The shape of an item's value; items of constants have none, because it is ``()``."""
+    item = items[number]
+    return () if len(item) == 1 else item[1]
+
+
 def _references(nodes: list[Node], uses: list[int]) -> list[int]:
     """References to every node beyond those of the walked graph (and a fixed few of our own)."""
     return list(map(sub, map(sys.getrefcount, nodes), uses))

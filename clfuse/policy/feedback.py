@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse.counters import counters
 from clfuse.interpreter.prepared import VIEWED, size_of
 from clfuse.ir.nodes import Kind
-from clfuse.ir.snapshot import Snapshot
+from clfuse.ir.snapshot import Snapshot, shape_at
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .cost import cost_ns
@@ -198,7 +198,7 @@ def _works(snapshot: Snapshot) -> frozenset[float]:
         if op.kind is Kind.MAP:
             found.add(float(op.weight * size_of(item[1])))
         elif op.kind in _WORKING:
-            found.add(float(size_of(items[item[3]][1])))
+            found.add(float(size_of(shape_at(items, item[3]))))
     return frozenset(found)
 
 

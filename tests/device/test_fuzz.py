@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import joined, loops
+from tests.fuzz import call_runner, calls, joined, loops
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
 from tests.fuzz.shrink import shrink
@@ -110,3 +110,26 @@ def test_random_texts_run_twice_as_under_numpy(
                 given = " ".join(f"CLFUSE_{key.upper()}={value}" for key, value in settings.items())
                 pytest.fail(f"{given} python -m tests.fuzz --texts --seed {seed}\n"
                             f"{found}\n\n{script(small)}", pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [({"host_us": 50}, 4000), ({"host_us": 1}, 3000), ({"host_us": 0}, 40)],
+    ids=["at the call", "recorded", "kernels"],
+)
+def test_random_calls_of_every_function_do_what_numpys_do(
+    settings: dict[str, Any], count: int, xp: ModuleType
+) -> None:
+    first = FIRST if SEED == "random" else 0
+    found = []
+    with xp.config.override(**settings) if hasattr(xp, "config") else nullcontext():
+        for seed in range(first, first + count * max(1, PROGRAMS // 500)):
+            call = calls.generate(seed)
+            difference = call_runner.check(call, xp)
+            if difference is not None:
+                small = call_runner.shrink(call, difference, xp)
+                found.append(call_runner.report(seed, *small))
+    given = " ".join(f"CLFUSE_{key.upper()}={value}" for key, value in settings.items())
+    if found:
+        pytest.fail(f"{given} python -m tests.fuzz --calls\n" + "\n\n".join(found[:10]),
+                    pytrace=False)

@@ -6,6 +6,7 @@
     python -m tests.fuzz --texts                  # programs of tests.fuzz.texts
     python -m tests.fuzz --joined                 # expressions of tests.fuzz.joined
     python -m tests.fuzz --loops                  # loops of tests.fuzz.loops
+    python -m tests.fuzz --calls                  # calls of tests.fuzz.calls
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.fuzz import joined, loops, text_runner, texts
+from tests.fuzz import call_runner, calls, joined, loops, text_runner, texts
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.command_line import parser_of_seeds, seeds_of
 from tests.fuzz.generate import generate
@@ -43,12 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="expressions that join rows and fold them")
     parser.add_argument("--loops", action="store_true",
                         help="loops of many rounds, with clfuse's settings as they are")
+    parser.add_argument("--calls", action="store_true",
+                        help="single calls of every function, with all kinds of arguments")
     options = parser.parse_args(arguments)
     seeds = seeds_of(options)
     if options.show:
         for seed in seeds:
             print(joined.Expression(seed).text if options.joined
                   else loops.Loop(seed).text() if options.loops
+                  else calls.generate(seed).script() if options.calls
                   else text_runner.script(texts.generate(seed)) if options.texts
                   else generate(seed).script(options.module))
         return 0
@@ -59,7 +63,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1 if run_texts(seeds, options) else 0
     if options.loops:
         return 1 if run_loops(seeds, options) else 0
+    if options.calls:
+        return 1 if run_calls(seeds, options) else 0
     return 1 if run(seeds, options) else 0
+
+
+def run_calls(seeds: range, options: argparse.Namespace) -> int:
+    """How many calls differed."""
+    xp = importlib.import_module(options.module)
+    failures = 0
+    for done, seed in enumerate(seeds, 1):
+        if options.trace:
+            print(f"seed {seed}", file=sys.stderr, flush=True)
+        call = calls.generate(seed)
+        difference = call_runner.check(call, xp)
+        if difference is not None:
+            failures += 1
+            call, difference = call_runner.shrink(call, difference, xp)
+            print(f"\n=== {call_runner.report(seed, call, difference)}", flush=True)
+            if failures >= options.failures:
+                break
+        if done % 5000 == 0 or done == len(seeds):
+            print(f"{done} of {len(seeds)} calls, {failures} differ", file=sys.stderr, flush=True)
+    return failures
 
 
 def run_texts(seeds: range, options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fuzz import text_runner, texts
+from tests.fuzz import call_runner, calls, text_runner, texts
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Program
 from tests.fuzz.runner import Difference, check, expectations, report
@@ -199,3 +199,31 @@ def test_a_wrong_function_is_found_by_texts_and_shrunk(name: str) -> None:
         pytest.fail(f"{ENOUGH} texts did not notice a wrong {name}")
     small = text_runner.shrink(blocks, lambda b: text_runner.check_twice(b, xp, seed) is not None)
     assert name in text_runner.script(small)
+
+
+def test_numpy_agrees_with_itself_and_a_seed_gives_one_call() -> None:
+    for seed in range(1500):
+        call = calls.generate(seed)
+        assert call == calls.generate(seed)
+        assert call_runner.check(call, np) is None, call.script()
+
+
+CALL_FAULTS: dict[str, Function] = {
+    "interp": lambda x, xp, fp, *a, **o: np.interp(x, xp, fp),  # forgets left, right and period
+    "meshgrid": lambda *a, **o: [np.array(g) for g in np.meshgrid(*a, **o)],  # a list of copies
+    "cross": lambda a, b, *r, **o: np.cross(b, a, *r, **o),
+    "vander": lambda x, N=None, increasing=False: np.vander(x, N),
+    "trim_zeros": lambda f, *a, **o: np.array(np.trim_zeros(f, *a, **o)),  # no view
+    "percentile": lambda a, q, *r, **o: np.float64(1) * np.percentile(a, q, *r, **o),
+    "hstack": lambda *a, **o: np.hstack(*a, **o).copy("F"),
+    "diagflat": lambda v, k=0: np.diagflat(v, abs(k)),
+    "select": lambda c, v, default=0: np.select(c, v),
+}
+
+
+@pytest.mark.parametrize("name", CALL_FAULTS)
+def test_a_wrong_function_is_found_by_calls(name: str) -> None:
+    xp = numpy_but(**{name: CALL_FAULTS[name]})
+    places = [n for n, (text, _, _) in enumerate(calls.functions()) if text == f"np.{name}"]
+    seeds = range(places[0], ENOUGH * 100, len(calls.functions()))
+    assert any(call_runner.check(calls.generate(seed), xp) for seed in seeds), name

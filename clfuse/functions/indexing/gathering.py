@@ -30,7 +30,7 @@ from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, contains_handles, host_node
 from clfuse.arrays.expressions import combine, convert, scalar
-from clfuse.arrays.handle import DTYPES, Handle, layout, node_of
+from clfuse.arrays.handle import DTYPES, Handle, keep_bytes, layout, node_of
 from clfuse.arrays.promotion import INT64, UINT64
 from clfuse.dispatch.host_call import count_copies
 from clfuse.engine.evaluate import evaluate_nodes, lock
@@ -449,6 +449,7 @@ def mutate(
     shapes = tuple([node.shape for node in operands])
     others = [_unstretched(node) for node in operands]
     with lock:
+        keep_bytes(handle)
         old = storage.node
         made = build.library(name, (old, *others), old.shape, old.dtype, (view, shapes, extra))
         rebind(storage, errstate.apply_errstate(made, called))

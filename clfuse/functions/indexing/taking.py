@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import errstate
+from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import (
     NotNative,
     as_handle,
@@ -48,7 +49,7 @@ from .gathering import (
     source_of,
     within,
 )
-from .masks import choose_by_mask, tally_of, write_by_mask
+from .masks import choose_by_mask, nonzero, tally_of, write_by_mask
 from .scattering import combines, fold_in_order, folding_dtype, scatter, wraps_around
 from .subscripts import put as assign
 from .subscripts import stretching
@@ -172,7 +173,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if len(array.shape) != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if array.dtype == BOOL:
-            raise NotNative("of a mask")
+            array = nonzero(array)[0] if isinstance(array, Handle) else np.nonzero(array)[0]
         if not math.prod(array.shape) and not isinstance(item, Handle | np.ndarray):
             array = np.zeros(0, np.intp)
         handle = array if isinstance(array, Handle) else _with_bounds(array)
@@ -240,6 +241,8 @@ def _target(a: Any) -> Handle:
 def _array_of_elements(a: Any) -> Handle:
     if not isinstance(a, Handle):
         raise NotNative("the target is not an array of clfuse's")
+    if type(a) in handles.SCALARS:
+        raise TypeError("first operand must be array")
     if 0 in a._shape:
         raise NotNative("of no elements")
     return a
@@ -401,6 +404,8 @@ def at(function: np.ufunc, a: Any, indices: Any, operands: tuple[Any, ...]) -> N
         raise NotNative("the index selects nothing")
     nodes = []
     for operand in given:
+        if len(operand._shape) > len(chosen.shape):  # not even extents of 1, as assignment takes
+            raise ValueError("array is not broadcastable to correct shape")
         try:
             nodes.append(stretching(node_of(operand), chosen.shape))
         except ValueError:

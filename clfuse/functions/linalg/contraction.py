@@ -291,12 +291,17 @@ def _ends_as_array(
     return isinstance(np.einsum(subscripts, *tiny, optimize=["einsum_path", *path]), np.ndarray)
 
 
+_CASTINGS: Final = ("no", "equiv", "safe", "same_kind", "unsafe")
+_ORDERS: Final = ("K", "C", "F", "A", "k", "c", "f", "a", None)
+
+
 @native(np.einsum, library=True)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     """Sums of products over labelled axes; a view where there is one operand and no sum."""
     dtype = requested_dtype(options.pop("dtype", None))
     casting, order = options.pop("casting", "safe"), options.pop("order", "K")
-    if out is not None or options or casting != "safe" or order not in ("K", "C", "k", "c"):
+    plain = casting == "safe" and order in ("K", "C", "k", "c")
+    if out is not None or options or casting not in _CASTINGS or order not in _ORDERS:
         raise NotNative("into an array, or with options")
     if not operands:
         raise NotNative("of nothing")
@@ -312,7 +317,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     labels, output = _labelled(subscripts, arrays)
     terms = [_diagonal(array, names) for array, names in zip(arrays, labels, strict=True)]
     _extents(terms)
-    if len(terms) == 1 and set(terms[0].labels) == set(output):  # whatever `dtype` says
+    if len(terms) == 1 and set(terms[0].labels) == set(output):  # whatever the options say
         (term,) = terms
         offset, strides = layout(term.handle)
         places = [term.labels.index(label) for label in output]
@@ -325,6 +330,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
             tuple([strides[place] for place in places]),
             rearranged=True,
         )
+    if not plain:
+        raise NotNative("with options")
     found = native_dtype(np.result_type(*[array._dtype for array in arrays]))
     if found is None or (dtype is not None and not np.can_cast(found, dtype, "safe")):
         raise NotNative("of dtypes that do not fit")

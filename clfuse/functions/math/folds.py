@@ -18,7 +18,14 @@ from clfuse.arrays.conversion import (
     cast_for_assignment,
     requested_dtype,
 )
-from clfuse.arrays.expressions import broadcast_shapes, choose, convert, scalar, shape_text
+from clfuse.arrays.expressions import (
+    broadcast_shapes,
+    choose,
+    combine,
+    convert,
+    scalar,
+    shape_text,
+)
 from clfuse.arrays.handle import (
     Handle,
     downcasts,
@@ -36,6 +43,7 @@ from clfuse.dtypes import name_of
 from clfuse.functions.indexing.masks import spread_sum
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, loop
+from clfuse.ir.traced_number import TracedNumber
 from clfuse.ops.table import REDUCTIONS
 
 AxisError = np.exceptions.AxisError
@@ -184,6 +192,9 @@ def fold_axes(
             node, axes = spread, (0,)
     node = cast_for_assignment(node, dtype, called) if called else convert(node, dtype)
     start = None if initial is np._NoValue or initial is None else _initial_node(initial, dtype)
+    if name == "multiply" and dtype.kind in "fc" and start is not None and _is_zero(initial):
+        # NumPy begins with it: nothing overflows on the way, and what is no number stays so.
+        node = combine(np.multiply, node, scalar(0, dtype))
     has_identity = row.neutral and initial is not None
     if where is not True:
         if start is None and not has_identity:
@@ -227,6 +238,11 @@ def _identity(function: np.ufunc, dtype: np.dtype) -> np.generic:
     """The ufunc's identity; that of `bitwise_and` is -1, which stands for all bits."""
     identity = np.asarray(function.identity).astype(dtype)
     return identity[()]  # type: ignore[return-value] # a scalar, for the stubs an array
+
+
+def _is_zero(initial: Any) -> bool:
+    """Whether it is known to be zero: the number of an array that is not computed is not."""
+    return not isinstance(initial, Handle | TracedNumber) and not np.any(initial)
 
 
 def _initial_node(initial: Any, dtype: np.dtype) -> Node:

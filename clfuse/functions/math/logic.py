@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from clfuse.arrays.conversion import array_of, as_handle, host_view, requested_dtype
 from clfuse.arrays.errstate import errstate
 from clfuse.arrays.handle import Handle, layout, result
+from clfuse.arrays.memory_order import map_in_order
 from clfuse.arrays.shared_storage import SharedStorage, seen_by_numpy
 from clfuse.arrays.views import normalized_axes
 from clfuse.dispatch.host_call import native
@@ -128,7 +129,9 @@ def isreal(x: Any) -> Any:
     handle = as_handle(x)
     if handle._dtype.kind == "c":
         return UFUNCS["equal"](handle.imag, 0)
-    return result(build.full(np.bool_(True), handle._shape))
+    if not handle._shape:
+        return result(build.constant(np.bool_(True)))
+    return map_in_order(handle, lambda node: build.full(np.bool_(True), node.shape))
 
 
 def _signed_infinity(x: Any, out: Any, *, negative: bool) -> Any:
@@ -156,16 +159,19 @@ def isneginf(x: Any, out: Any = None) -> Any:
     return _signed_infinity(x, out, negative=True)
 
 
+_NUMBERS: Final = (complex, float, int, np.generic)
+
+
 @native(np.real, numbers=True)
 def real(val: Any) -> Any:
     """The real parts: a view."""
-    return val.real if isinstance(val, complex | float | int) else as_handle(val).real
+    return val.real if isinstance(val, _NUMBERS) else as_handle(val).real
 
 
 @native(np.imag, numbers=True)
 def imag(val: Any) -> Any:
     """The imaginary parts: a view."""
-    return val.imag if isinstance(val, complex | float | int) else as_handle(val).imag
+    return val.imag if isinstance(val, _NUMBERS) else as_handle(val).imag
 
 
 @native(np.angle, numbers=True)

@@ -153,6 +153,9 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = _Missing) -> 
     axes = reduction_axes(axis, len(handle._shape))
     if handle._dtype is BOOL:
         raise NotNative("not for bool")
+    if isinstance(out, Handle | np.ndarray):  # NumPy subtracts in it, and refuses what does not fit
+        refused = np.empty(0, out.dtype)
+        np.subtract(refused, np.empty(0, handle._dtype), out=refused)
     handle, axes, _, order = in_memory_order(handle, axes, True, out)
     node = node_of(handle)
     extremes = [

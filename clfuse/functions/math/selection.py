@@ -30,7 +30,7 @@ from clfuse.functions.indexing.subscripts import fit_to_shape, put
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, Op, loop
 from clfuse.ir.traced_number import TracedNumber, concrete
-from clfuse.numpy_releases import CHECKS_BOUNDS, CHECKS_CHOSEN, CHECKS_FILLS, DEPRECATED_FUNCTIONS
+from clfuse.numpy_releases import CHECKS_BOUNDS, CHECKS_CHOSEN, DEPRECATED_FUNCTIONS
 from clfuse.user_frames import user_stacklevel
 
 _Missing = np._NoValue
@@ -167,17 +167,12 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
     """Write one array into another, where a mask lets it."""
     if not isinstance(dst, Handle):
         raise NotNative("the target is not an array of clfuse's")
-    if type(src) is int and not CHECKS_FILLS:
+    if type(src) in (bool, int, float, complex):
         cast = np.empty((), dst._dtype)
-        np.copyto(cast, src, casting=casting)
+        np.copyto(cast, src, casting=casting)  # infinities, too, where it is unsafe
         node = build.constant(cast[()])  # type: ignore[arg-type] # a scalar, for the stubs an array
-    elif type(src) in WEAK or type(src) is bool:
+    elif type(src) in WEAK:
         node = value_node(src, dst._dtype)
-        is_number = type(src) is int and dst._dtype is BOOL
-        if is_number or (isinstance(src, float) and dst._dtype.kind in "iub") or (
-            isinstance(src, complex)
-        ):
-            np.copyto(np.empty((), dst._dtype), src, casting=casting)
     else:
         source = as_handle(src)
         if not np.can_cast(source._dtype, dst._dtype, casting):
@@ -313,9 +308,11 @@ def nan_to_num(
     ):
         replacement = _replacement(value, handle, order)
         node = choose(test, replacement, node, dtype, node.shape)
-    if not copy and isinstance(x, Handle) and is_writeable(x):
+    if not copy and isinstance(x, Handle):
+        if not is_writeable(x):
+            raise ValueError("assignment destination is read-only")
         write(x, node)
-        return x
+        return x if x._shape else result(node)
     return result(node) if order is None else arrange_axes(node, order)
 
 

@@ -274,6 +274,8 @@ def _variance(
         computing = part if computing.kind == "c" and dtype is None else computing
     else:
         square = errstate.apply_errstate(combine(np.multiply, distance, distance), squared)
+    if given is not None and dtype is None:  # NumPy knows no dtype but the differences'
+        computing = np.result_type(computing, square.dtype)
     total = fold_axes(np.add, square, axes, computing, where=count.mask, called=summed)
     loud = not few_are_nan
     divided = count.divide(_through(total, out), ddof, few_are_nan=few_are_nan, warns=loud)
@@ -288,22 +290,27 @@ def _spread(
     dtype: Any,
     out: Any,
     keepdims: Any,
+    mean: Any,
 ) -> Any:
-    if dtype is None and out is None and handle._dtype is FLOAT16:
+    halves = handle._dtype is FLOAT16 and (mean is _Missing or as_handle(mean)._dtype is FLOAT16)
+    if dtype is None and out is None and halves:
         node = convert(node, FLOAT16)
     return deliver_reduction(node, handle._shape, axes, out, keepdims, order)
 
 
-def _root(variance: Node, out: Any) -> Node:
+def _root(variance: Node, out: Any, keepdims: Any) -> Node:
     """The square root of a variance, in its dtype.
 
     Raises
     ------
     UFuncTypeError
-        `out` holds integers: the variance may be cast to them, the root may not.
+        `out`, or the dtype that was asked for, holds integers and the result is an array: the
+        variance may be cast to them, the root may not.
     """
-    if isinstance(out, Handle | np.ndarray) and out.dtype.kind in "biu":
-        refused = np.empty(0, out.dtype)
+    written = out.dtype if isinstance(out, Handle | np.ndarray) else variance.dtype
+    is_array = out is not None or variance.shape or (keepdims is not _Missing and keepdims)
+    if is_array and written.kind in "biu":
+        refused = np.empty(0, written)
         np.sqrt(refused, out=refused)
     return convert(combine(np.sqrt, variance), variance.dtype)
 
@@ -324,7 +331,7 @@ def var(
 ) -> Any:
     """Variance over axes, in two passes as NumPy makes it: over rows, or over blocks of them."""
     node, handle, axes, order = _variance(a, axis, dtype, out, ddof, where, mean, correction)
-    return _spread(node, handle, axes, order, dtype, out, keepdims)
+    return _spread(node, handle, axes, order, dtype, out, keepdims, mean)
 
 
 @native(np.std, method=True, numbers=True)
@@ -343,7 +350,8 @@ def std(
 ) -> Any:
     """Standard deviation over axes: the square root of the variance."""
     node, handle, axes, order = _variance(a, axis, dtype, out, ddof, where, mean, correction)
-    return _spread(_root(node, out), handle, axes, order, dtype, out, keepdims)
+    root = _root(node, out, keepdims)
+    return _spread(root, handle, axes, order, dtype, out, keepdims, mean)
 
 
 @native(np.average)
@@ -369,6 +377,8 @@ def average(
     axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
         value = mean(handle, axis, keepdims=keepdims)
+        if 0 in value._shape:
+            raise ZeroDivisionError("division by zero")  # NumPy's sum of no weights
         if not returned:
             return value
         axes = _axes(handle, axis)
@@ -463,7 +473,7 @@ def nanvar(
 ) -> Any:
     """Variance over axes of what is not NaN."""
     node, handle, axes, order = _nan_variance(a, axis, dtype, out, ddof, where, mean, correction)
-    return _spread(node, handle, axes, order, dtype, out, keepdims)
+    return _spread(node, handle, axes, order, dtype, out, keepdims, mean)
 
 
 @native(np.nanstd)
@@ -481,4 +491,5 @@ def nanstd(
 ) -> Any:
     """Standard deviation over axes of what is not NaN."""
     node, handle, axes, order = _nan_variance(a, axis, dtype, out, ddof, where, mean, correction)
-    return _spread(_root(node, out), handle, axes, order, dtype, out, keepdims)
+    root = _root(node, out, keepdims)
+    return _spread(root, handle, axes, order, dtype, out, keepdims, mean)

@@ -18,18 +18,20 @@ from numpy._core import umath
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, as_handle, as_mask, cast
-from clfuse.arrays.expressions import broadcast_shapes
+from clfuse.arrays.expressions import broadcast_shapes, convert
 from clfuse.arrays.handle import Handle, is_writeable, lacks_fp64, native_dtype, node_of, result
 from clfuse.arrays.host_array import SCALARS, operand_of
-from clfuse.arrays.memory_order import (
-    arrange_axes,
-    asked_order,
-    parse_order,
-    result_order,
-    turned_nodes,
-)
+from clfuse.arrays.memory_order import arrange_axes, parse_order, turned_nodes
 from clfuse.arrays.numpy_calls import call_at_user_line
-from clfuse.arrays.outputs import NO_OUT, deliver, given_outputs, outputs, shape_with_outputs
+from clfuse.arrays.outputs import (
+    NO_OUT,
+    arranged,
+    deliver,
+    given_outputs,
+    order_of_result,
+    outputs,
+    shape_with_outputs,
+)
 from clfuse.arrays.promotion import (
     COMPARISONS_OF_INTS,
     WEAK,
@@ -179,10 +181,7 @@ class ufunc:
         asked: Any = "K",
     ) -> Any:
         """New arrays, one an output, lying in memory as NumPy's would under ``order=asked``."""
-        order = result_order(args, shape)
-        if asked != "K":
-            arrays = [arg if isinstance(arg, Handle) else as_handle(arg) for arg in args]
-            order = asked_order(asked, shape, [a for a in arrays if a._shape], order)
+        order = order_of_result(args, shape, asked)
         if order is None:
             made = [result(build.elementwise(op, nodes, shape)) for op in ops]
         else:
@@ -268,7 +267,7 @@ class ufunc:
                     return answer
             nodes.append(value)
         if self.__name__ == "power" and resolution.inputs[1].kind == "i" and 0 not in shape:
-            _refuse_negative_exponents(nodes[1], mask)
+            _refuse_negative_exponents(convert(nodes[1], resolution.inputs[1]), mask)
         return tuple(nodes)
 
     def _call_with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -293,10 +292,11 @@ class ufunc:
         if type(options.get("subok", True)) is not bool:
             raise TypeError("'subok' must be a boolean")
         given = [out for out in outs if out is not None]
+        every = {**kwargs, "out": tuple(outs)} if given else kwargs
         try:
             keys, values, shapes, has_array = _operands(args)
             if not has_array and not any(isinstance(item, Handle) for item in (where, *given)):
-                return self.numpy(*args, **kwargs)
+                return self.numpy(*args, **every)
             resolution = self._resolve_fully(keys, values, outs, signature, casting)
             if resolution.ops is None:
                 raise NotNative(_without_kernel(keys))
@@ -306,9 +306,8 @@ class ufunc:
                 raise NotNative(errstate.CHECKED)
             mask = None if where is True else node_of(as_mask(where))
         except _Foreign:
-            return self.numpy(*args, **kwargs)
+            return self.numpy(*args, **every)
         except NotNative as missing:
-            every = {**kwargs, "out": tuple(outs)} if given else kwargs
             reason = str(missing)
             return host_call.host_call(
                 self.numpy, args, every, reason, library=reason == errstate.CHECKED
@@ -331,7 +330,8 @@ class ufunc:
                 node = build.elementwise(op, nodes, shape)
             else:
                 node = build.broadcast(nodes, shape)
-            results.append(deliver(node, out, mask, as_array, self.__name__))
+            made = deliver(node, out, mask, as_array, self.__name__)
+            results.append(made if given else arranged(made, (*args, where), shape, order))
         return results[0] if self.nout == 1 else tuple(results)
 
     def _signature(self, options: dict[str, Any]) -> Any:

@@ -114,6 +114,8 @@ def array(
     if as_index(ndmin) > most:
         raise ValueError(f"ndmin must be <= ndmax ({most})")
     if isinstance(object, Handle):
+        if len(object._shape) > most and requested_dtype(dtype) not in (None, object._dtype):
+            raise ValueError("object too deep for desired array")
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
@@ -226,6 +228,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     """The array with its elements cast to `dtype`."""
     if not isinstance(x, Handle | np.ndarray | np.generic):
         raise TypeError(f"Input should be a NumPy array or scalar. It is a {type(x)} instead.")
+    if isinstance(x, np.generic):
+        return x.astype(dtype, copy=copy)
     return as_handle(x).astype(dtype, copy=copy)
 
 

@@ -207,7 +207,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """The integral along an axis, by the trapezoidal rule."""
     values = as_handle(y)
     rank = len(values._shape)
-    place = normalized_axis(axis, rank)
+    place = list(range(rank))[axis]  # NumPy's IndexError
     step: Any = dx
     if x is not None:
         coordinates = as_handle(x)
@@ -219,4 +219,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         else:
             step = diff(coordinates, axis=axis)
     pairs = values[_along(place, slice(1, None))] + values[_along(place, slice(None, -1))]
-    return (step * pairs / 2.0).sum(place)
+    return (step * pairs / 2.0).sum(axis)

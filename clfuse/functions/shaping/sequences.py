@@ -26,14 +26,16 @@ from clfuse.arrays.conversion import (
 )
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, lacks_fp64, native_dtype, node_of
-from clfuse.arrays.promotion import FLOAT16, FLOAT32, FLOAT64, INT64
-from clfuse.arrays.views import normalized_axis, permute_axes
+from clfuse.arrays.promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
+from clfuse.arrays.views import normalized_axis, permute_axes, reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.dtypes import needs_fp64
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import MOST_AXES, require_room
+
+from .manipulation import broadcast_arrays
 
 _Missing = np._NoValue
 _LARGEST = np.iinfo(np.intp).max  # elements that an array may have
@@ -271,6 +273,7 @@ def geomspace(
     sign = float(np.sign(float(start)))
     first, last = (np.float64(end) / sign for end in (start, stop))
     made = logspace(np.log10(first), np.log10(last), num, endpoint)
+    np.moveaxis(np.empty(0), 0, axis)  # NumPy's error, where it is no axis of a vector
     if as_index(num) > 0:
         made[0] = first
         if as_index(num) > 1 and endpoint:
@@ -290,6 +293,8 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     assert wanted is not None
     extents = tuple([as_index(extent) for extent in dimensions])
     rank = len(extents)
+    if wanted is BOOL and max(extents, default=0) > 2:
+        raise NotNative("an error of NumPy's: bool counts to 1")
     if any(extent < 0 for extent in extents):
         raise ValueError("negative dimensions are not allowed")
     if rank >= MOST_AXES:
@@ -315,12 +320,17 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     rank = len(xi)
     if rank > MOST_AXES:
         raise ValueError(f"maximum supported dimension for an ndarray is {MOST_AXES}, found {rank}")
-    nodes = []
+    nodes, arrays = [], []
     for axis, vector in enumerate(xi):
-        node = node_of(as_handle(vector))
+        array = as_handle(vector)
+        node = node_of(array)
         place = 1 - axis if indexing == "xy" and rank > 1 and axis < 2 else axis
         shape = (1,) * place + (math.prod(node.shape),) + (1,) * (rank - place - 1)
+        if not copy:
+            arrays.append(reshape_view(array, shape))
         nodes.append(build.reshape(node, shape))
+    if not copy:
+        return arrays if sparse else broadcast_arrays(*arrays)
     if not sparse and nodes:
         common = tuple(
             max(extents) if 0 not in extents else 0

@@ -93,6 +93,16 @@ def _delivered(made: Any, lanes: _Lanes, leading: tuple[int, ...], keepdims: Any
     return written(node, out)
 
 
+def _of_numbers(
+    reference: Any, a: Any, axis: Any, out: Any, keepdims: Any, **options: Any
+) -> Any:
+    """What NumPy's function for arrays without NaN makes of integers."""
+    if out is not None:
+        raise NotNative("into an array: NumPy's functions without NaN are stricter there")
+    kept = keepdims is not _Missing and bool(keepdims)
+    return NATIVE[reference](a, axis=axis, keepdims=kept, **options)
+
+
 @native(np.nanmedian, numbers=True)
 def nanmedian(
     a: Any,
@@ -106,7 +116,7 @@ def nanmedian(
     if handle._dtype.kind != "f":
         if handle._dtype.kind == "c" or 0 in handle._shape:
             raise NotNative("of complex numbers, or of nothing")
-        return NATIVE[np.median](a, axis, out, overwrite_input, keepdims is True)
+        return _of_numbers(np.median, a, axis, out, keepdims)
     lanes = _Lanes(handle, axis)
     lanes.warn(each=True)
     count = lanes.counts[..., None]
@@ -200,7 +210,7 @@ def _without_nans(
     if isinstance(axis, tuple | list) and len(axis) != 1 and np.ndim(q) > 1:
         raise NotNative("a table of quantiles over several axes: NumPy's order of axes is its own")
     if weights is None and _has_only_numbers(a):
-        return NATIVE[reference](a, q, axis, out, False, method, keepdims is True)
+        return _of_numbers(reference, a, axis, out, keepdims, q=q, method=method)
     return _quantiles(a, _checked(q, scale), axis, out, method, keepdims, weights)
 
 

@@ -303,6 +303,8 @@ def sort_in_place(
 def partition_in_place(handle: Handle, kth: Any, axis: Any, kind: Any, order: Any) -> None:
     """``a.partition(kth)``."""
     _check_partition(handle, axis, kind, order)
+    if not is_writeable(handle):
+        raise ValueError("partition array is read-only")
     extent = handle._shape[axis] if handle._shape else 1
     if math.prod(handle._shape):
         places = _places(kth, extent)
@@ -311,9 +313,7 @@ def partition_in_place(handle: Handle, kth: Any, axis: Any, kind: Any, order: An
 
 def _change_in_place(handle: Handle, axis: Any, name: str, extra: Callable[[int], Any]) -> None:
     if not is_writeable(handle):
-        raise ValueError(
-            f"{name} array is read-only" if name == "partition" else "sort array is read-only"
-        )
+        raise ValueError("sort array is read-only")
     place = normalized_axis(axis, len(handle._shape))
     if not math.prod(handle._shape) or (name == "sort" and handle._shape[place] < 2):
         return

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clfuse.arrays.handle import Handle, fresh, layout, node_of, write
+from clfuse.arrays.handle import Handle, fresh, keep_bytes, layout, node_of, write
 from clfuse.arrays.promotion import constant_of
 from clfuse.codegen.signatures import find
 from clfuse.engine.evaluate import lock
@@ -389,6 +389,8 @@ def _checked(handle: Any, mode: str, strided: bool, what: str) -> tuple[int, tup
         return 0, contiguous_strides(handle._shape)
     if mode != "r" and not view.writeable:
         raise ValueError(f"assignment destination is read-only: argument {what}")
+    if mode != "r":
+        keep_bytes(handle)
     offset, strides = layout(handle)
     shape = handle._shape
     in_order = without_unit_strides(shape, strides) == contiguous_strides(shape)

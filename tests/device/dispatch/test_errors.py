@@ -300,3 +300,23 @@ def test_a_bad_variable_names_itself_and_its_choices(xp: ModuleType,
     finally:
         monkeypatch.undo()
         xp.config.reload()
+
+
+@pytest.mark.parametrize("size", [4, 100_000])
+@pytest.mark.parametrize(
+    "name", "all any max min mean prod sum cumsum cumprod round std".split()
+)
+def test_an_unknown_argument_is_refused_in_the_functions_name(
+    name: str, size: int, xp: ModuleType
+) -> None:
+    with pytest.raises(TypeError) as refused:
+        getattr(xp, name)(xp.ones(size), nonsense=1)
+    assert str(refused.value) == f"{name}() got an unexpected keyword argument 'nonsense'"
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("size", [4, 100_000])
+@pytest.mark.parametrize("name", "ravel squeeze diagonal reshape swapaxes transpose".split())
+def test_a_method_is_named_after_the_public_class(name: str, size: int, xp: ModuleType) -> None:
+    with pytest.raises(TypeError, match=rf"^ndarray\.{name}\(\) got an unexpected keyword"):
+        getattr(xp.ones((2, size)), name)(nonsense=1)

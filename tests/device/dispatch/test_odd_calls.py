@@ -289,12 +289,130 @@ x = m.asarray([m.nan, 1.0]); r = m.nan_to_num(x, nan=None)
 v[0], v[1] = 2**62, -2**62; r = m.histogram(v.astype('i8'), bins=3)[0]
 x = g.copy(); x[0, 0], x[0, 1] = 2**31 - 1, -2**31; r = m.histogram(x, bins=3)[0]
 """,
+    "`out` by its place is written, whatever the operands are": r"""
+t = np.zeros(()); m.tanh(2.0, t); r = m.array(t)
+t = np.zeros(()); m.fabs(n, t); r = m.array(t)
+t = np.zeros((), int); m.logical_not(s, t, casting='no')
+t = m.zeros(()); m.add(n, 2, t); r = t
+""",
+    "a mask and `order` have a say in how a result lies": r"""
+r = m.arange(m.sin(g.T, where=[True]).strides[0])
+r = m.arange(m.sin(g, where=g > 0, order='F').strides[0])
+r = m.arange(m.add(g.T, [1]).strides[0])
+r = m.arange(m.add(g, g > 0, where=(m.ones((3, 4)) > 0).T).strides[0])
+r = m.add(g, 1, where=g > 1, order='F')
+r = m.arange(m.isreal(g.T).strides[0])
+r = m.arange(g.T.copy(None).strides[0])
+""",
+    "indices of an open mesh are views": r"""
+x = m.ix_(v > 0, v % 3); x[1][...] = 9; r = v % 3
+x = m.ix_([True, False], v); x[1][...] = 9; r = v
+r = m.ix_(v > 0, [0, 2])[0]
+""",
+    "coordinates that are not copied are views": r"""
+x = m.meshgrid(w, u, copy=False, sparse=True); x[0][...] = 9; r = w
+x = m.meshgrid(w, u, copy=0, sparse=True, indexing='ij'); x[1][...] = 9; r = u
+x = m.meshgrid(z, copy=None); x[0][...] = 9; r = z
+""",
+    "`at` drops no extent of its values": r"""
+m.add.at(w, 0, [1.0]); r = w
+m.add.at(g, 0, m.ones((1, 3), 'i4')); r = g
+m.add.at(w, [0, 1], m.ones((1, 2))); r = w
+m.add.at(g, 0, m.ones(3, 'i4')); r = g
+m.add.at(n, ..., 1)
+""",
+    "axes that are only renamed are a view, whatever the options are": r"""
+m.einsum('ij->ji', g, casting='unsafe')[...] = 9; r = g
+m.einsum('ii->i', g[:3], order=None)[...] = 9; r = g
+r = m.einsum('ij->i', g, order='F')
+""",
+    "numbers are copied by NumPy's rules": r"""
+m.copyto(u, m.inf, casting='unsafe'); r = u[:0]
+m.copyto(v, m.nan, casting='unsafe'); r = v[:0]
+m.copyto(v, -1, casting='equiv'); r = v
+m.copyto(u, -1); r = u
+m.copyto(w, 3, 'no'); r = w
+m.copyto(w, 2j, casting='unsafe'); r = w
+m.copyto(v, True, 'no'); r = v
+m.copyto(v, 2.5, casting='unsafe', where=v > 0); r = v
+""",
+    "a given mean decides the dtype": r"""
+r = m.std(w.astype('f4'), mean=m.zeros(1))
+r = m.var(w.astype('f2'), mean=m.zeros(1, 'f4'))
+r = m.var(w.astype('f2'), mean=m.zeros(1, 'f2'))
+r = m.std(g, axis=0, mean=m.zeros((1, 3), 'f4'))
+r = m.nanstd(w.astype('f4'), mean=m.zeros(1))
+""",
+    "no root is an integer": r"""
+r = m.std(g, axis=0, dtype='u4')
+r = m.std(g, dtype='u4')
+r = m.std(g, dtype='i8', keepdims=True)
+r = m.ptp(w, out=m.zeros((), int))
+r = m.ptp(g, axis=0, out=m.zeros(3, 'i4'))
+""",
+    "truth is enough for `keepdims` of what is not NaN": r"""
+r = m.nanmedian(g, keepdims=1)
+r = m.nanquantile(g, 0.5, 0, keepdims=m.True_)
+t = m.zeros(3, 'i1'); m.nanpercentile(g, 50, 0, out=t); r = t
+t = m.zeros(1); m.nanmedian(g, out=t); r = t
+""",
+    "what may not be written to is not, even if it is empty": r"""
+e.flags.writeable = False; e.partition(0)
+x = m.array(m.nan); x.flags.writeable = False; m.nan_to_num(x, copy=False)
+""",
+    "arguments that NumPy looks at though nothing needs them": r"""
+r = m.geomspace(1, 8, axis=2)
+r = m.geomspace(1, 8, 4, axis=(0, 1))
+r = m.average(e, axis=1)
+r = m.indices((2, 3), bool)
+w.fill(value=3)
+r = m.array(g, 'f4', ndmax=1)
+r = w.astype('f4', casting='same_value')
+r = (w + 0.1).astype('i4', casting='same_value')
+""",
+    "a product begins with its initial value": r"""
+r = m.prod(w + 1e300, initial=0)
+r = m.prod(w - 1e300, initial=0)
+r = m.prod((w + 1e300).reshape(1, -1) * m.array([[1], [m.inf]]), axis=1, initial=0.0)
+r = m.prod((w + 1e300) * 1j, initial=0)
+r = m.multiply.reduce(w + 1e300, initial=-0.0)
+r = m.prod(w + m.inf, initial=0, where=v > 99999)
+r = m.signbit(m.prod(w - 1e300, initial=0))
+r = m.nanprod(w + 1e300, initial=0)
+""",
+    "an integral has at least one axis": r"""
+r = m.trapezoid(z)
+r = m.trapezoid(z, x=w)
+r = m.trapezoid(w, axis=2)
+r = m.trapezoid(w, axis=1.5)
+r = m.trapezoid(g, axis=-2)
+""",
+    "an integral goes along an axis of what both make": r"""
+r = m.trapezoid(m.ones((3, 3)), x=m.arange(18.0).reshape(2, 3, 3))
+r = m.trapezoid(m.ones((2, 3, 3)), x=m.arange(9.0).reshape(3, 3), axis=1)
+""",
+    "exponents are looked at as the loop has them": r"""
+r = m.power(g, -1.0 * g, casting='unsafe', dtype='i8')
+r = m.power(v.astype('u8'), m.full(SIZE, 2**64 - 1, 'u8'), casting='unsafe', dtype='i2')
+r = m.power(g, 2.5 + 0 * g, casting='unsafe', dtype='i8')
+r = m.real(m.int8(3))
+r = m.imag(m.float32(3))
+r = m.nan_to_num(m.array(m.nan), copy=False)
+r = m.array(g, ndmax=1)
+r = m.arange(m.iscomplex(g.T).strides[0])
+""",
+    "a third operand of these is deprecated": r"""
+r = m.maximum(w, 1, w)
+r = m.minimum(v[::-1], v, m.zeros(SIZE, int))
+r = m.add(w, 1, w)
+""",
 }  # fmt: skip
 
 KERNELS = (
     "what stands in for NaN is assigned",
     "a masked element may be what is refused elsewhere",
     "Python's numbers wrap where NumPy casts unsafely",
+    "a product begins with its initial value",
 )
 """Topics that differ on the device too; kernels take long to build."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from clfuse.interpreter.order import calculation
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
@@ -57,3 +59,11 @@ def test_without_writes_nothing_is_moved_and_nothing_let_go_of() -> None:
     way = calculation(take([call("add", element(x, 1), element(x, 2))]), ())
     assert list(way.order) == list(range(5))
     assert not way.last
+
+
+def test_a_number_that_is_written_to_has_a_shape() -> None:
+    x = build.constant(np.bool_(True))
+    wide = build.view(x, (3,), 0, (0,))
+    written = build.update(x, call("logical_not", array(3, dtype=bool)), 0, (0,))
+    found = calculated(take([call("logical_not", wide), written]))
+    assert [node.shape for node, _ in found if node is x] == [()]
