@@ -1,0 +1,180 @@
+"""Packages whose compiled code takes NumPy's arrays alone: their functions, methods and attributes
+take ours, in our arrays' memory."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import clfuse
+from clfuse.interop.third_party_patches import in_shared_memory, open_doors
+from tests.ecosystem.comparing import agree
+
+GRAY = (np.arange(40 * 50).reshape(40, 50) * 37 % 251).astype(np.uint8)
+LINE = np.linspace(0.0, 1.0, 50)
+
+
+# -- OpenCV ---------------------------------------------------------------------------------------
+
+
+def corners(m: Any, cv2: Any) -> Any:
+    picture = m.asarray(GRAY).repeat(6, 0).repeat(6, 1)
+    points, described = cv2.ORB_create(20).detectAndCompute(picture, None)
+    return [m.asarray([point.pt for point in points]), described]
+
+
+def filtered(m: Any, cv2: Any) -> Any:
+    found = cv2.KalmanFilter(2, 1)
+    found.transitionMatrix = m.asarray([[1.0, 1.0], [0.0, 1.0]], np.float32)
+    found.measurementMatrix = m.asarray([[1.0, 0.0]], np.float32)
+    found.statePost = m.ones((2, 1), np.float32)
+    return found.predict()
+
+
+PICTURES: dict[str, Callable[[Any, Any], Any]] = {
+    "a function": lambda m, cv2: cv2.GaussianBlur(m.asarray(GRAY), (5, 5), 1.5),
+    "what waits to be computed": lambda m, cv2: cv2.blur(m.asarray(GRAY) / 255 + 1, (3, 3)),
+    "a part": lambda m, cv2: cv2.resize(m.asarray(GRAY)[::2, 5:30], (10, 10)),
+    "several": lambda m, cv2: cv2.merge([m.asarray(GRAY), m.asarray(GRAY)[::-1]]),
+    "numbers": lambda m, cv2: cv2.threshold(
+        m.asarray(GRAY), m.asarray(GRAY).mean(), m.asarray(GRAY).max(), cv2.THRESH_BINARY
+    )[1],
+    "a pair of numbers": lambda m, cv2: cv2.rectangle(
+        m.zeros((9, 9), np.uint8), tuple(m.asarray([1, 1])), tuple(m.asarray([5, 6])), 255
+    ),
+    "lists of points": lambda m, cv2: cv2.fillPoly(
+        m.zeros((30, 30), np.uint8), [m.asarray([[2, 2], [20, 4], [10, 20]], np.int32)], 9
+    ),
+    "objects": corners,
+    "attributes": filtered,
+    "points": lambda m, cv2: m.asarray(cv2.KeyPoint(m.asarray(LINE)[3], m.ones(2).sum(), 1.0).pt),
+}
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", PICTURES)
+def test_opencv_takes_our_arrays(name: str, host_us: int) -> None:
+    cv2 = pytest.importorskip("cv2")
+    with clfuse.config.override(host_us=host_us):
+        agree(lambda m: PICTURES[name](m, cv2), rtol=1e-6)
+
+
+def test_opencv_draws_into_our_arrays() -> None:
+    cv2 = pytest.importorskip("cv2")
+    expected = np.zeros((30, 30, 3), np.uint8)
+    picture = clfuse.zeros((30, 30, 3), np.uint8)
+    before = picture.copy()
+    for drawn in (expected, picture):
+        cv2.circle(drawn, (15, 15), 10, (255, 0, 9), 2)
+        cv2.line(drawn[5:], (0, 0), (29, 20), (0, 255, 0))
+    assert_array_equal(picture.get(), expected)
+    assert int(picture.sum(dtype=np.int64)) == int(expected.sum(dtype=np.int64))
+    assert not before.get().any()
+
+
+# -- h5py, PyWavelets -----------------------------------------------------------------------------
+
+
+def test_h5py_writes_and_reads_our_arrays(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    line, table = clfuse.asarray(LINE), clfuse.asarray(GRAY)
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file["line"] = line * 2
+        stored = file.create_dataset("table", data=table, compression="gzip")
+        stored[3] = table[4]
+        stored[:, clfuse.asarray([1, 2])] = table[:, 7:9]
+        stored.attrs["sum"] = line.sum()
+        stored.attrs["line"] = line[:4]
+        read = clfuse.zeros(LINE.size)
+        file["line"].read_direct(read)
+        expected = GRAY.copy()
+        expected[3] = GRAY[4]
+        expected[:, [1, 2]] = GRAY[:, 7:9]
+        assert_array_equal(stored[()], expected)
+        assert_array_equal(read.get(), LINE * 2)
+        assert_array_equal(file["line"][line > 0.5], LINE[LINE > 0.5] * 2)
+        assert stored.attrs["sum"] == LINE.sum()
+        assert_array_equal(stored.attrs["line"], LINE[:4])
+
+
+def test_wavelets_of_our_arrays() -> None:
+    pywt = pytest.importorskip("pywt")
+    agree(lambda m: pywt.wavedec(m.asarray(LINE), "db2", level=2), rtol=1e-12)
+    agree(lambda m: pywt.waverec(pywt.wavedec(m.asarray(LINE), "db2"), "db2"), rtol=1e-12)
+    agree(lambda m: pywt.dwt2(m.asarray(GRAY), "haar")[0], rtol=1e-12)
+    agree(lambda m: pywt.cwt(m.asarray(LINE), m.arange(1, 5), "morl")[0], rtol=1e-12)
+
+
+def test_numexpr_writes_to_our_arrays() -> None:
+    numexpr = pytest.importorskip("numexpr")
+    line, found = clfuse.asarray(LINE), clfuse.zeros(LINE.size)
+    for factor in (2, 3):
+        numexpr.evaluate("line * factor", {"line": line, "factor": factor}, out=found)
+        assert_array_equal(found.get(), LINE * factor)
+    numexpr.re_evaluate({"line": line + 1, "factor": 4})
+    assert_array_equal(found.get(), (LINE + 1) * 4)
+
+
+# -- the mechanism --------------------------------------------------------------------------------
+
+
+def test_what_has_none_of_ours_in_it_stays_the_same_object() -> None:
+    for value in (1.5, "text", LINE, (1, LINE), [LINE, 2], None, {"a": 1}, [[[[[]]]]]):
+        assert in_shared_memory(value) is value
+
+
+def test_functions_and_classes_of_a_package_are_opened_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Public ones that are its own; and names by which other modules of the package know them."""
+    module, other = types.ModuleType("pywt.made"), types.ModuleType("pywt.other")
+    source = """
+def kind(*values): return [type(value).__name__ for value in values]
+def _private(value): return type(value).__name__
+class Kept:
+    def __init__(self, value): self.kinds = [type(value).__name__]
+    def __setitem__(self, key, value): self.kinds += [type(key).__name__, type(value).__name__]
+    @staticmethod
+    def told(value): return type(value).__name__
+    @property
+    def value(self): return self._value
+    @value.setter
+    def value(self, value): self._value = type(value).__name__
+"""
+    exec(source, vars(module))
+    other.kind = module.kind  # type: ignore[attr-defined]
+    for made in (module, other):
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+    open_doors(module)
+    opened = module.kind
+    open_doors(module)
+    assert module.kind is opened is other.kind
+    x = clfuse.ones(3)
+    ours = type(x).__name__
+    assert module.kind(x, x[:1] + 1, (x,), 1) == ["ndarray", "ndarray", "tuple", "int"]
+    assert type(in_shared_memory((x,))[0]) is np.ndarray
+    assert module._private(x) == ours
+    kept = module.Kept(x)
+    kept[x] = x
+    kept.value = x
+    assert kept.kinds == ["ndarray"] * 3
+    assert kept.value == module.Kept.told(x) == "ndarray"
+
+
+def test_torch_gets_the_memory_of_our_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = types.ModuleType("torch")
+    torch.from_numpy = lambda array: array  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    open_doors(torch)
+    x = clfuse.ones(3)
+    given = torch.from_numpy(x)
+    assert type(given) is np.ndarray
+    given[1] = 5
+    assert x.tolist() == [1, 5, 1]
