@@ -19,13 +19,16 @@ import numpy as np
 from clfuse.arrays import handle as handles
 from clfuse.arrays.handle import Handle
 
-from .third_party_patches import in_shared_memory as argument
-
 __all__ = ["of_numpy", "patch"]
 
-def of_numpy(value: Any) -> Any:
-    """What stands in NumPy where `value` stands in clfuse; of arrays and all else what
-    calls are given."""
+Turn = Callable[[Any], Any]
+"""What NumPy's arrays and numbers stand in the place of ours."""
+Patch = Callable[[types.ModuleType, Turn], None]
+
+
+def of_numpy(value: Any, argument: Turn) -> Any:
+    """What stands in NumPy where `value` stands in clfuse; of arrays and all else what a call is
+    given as its `argument`."""
     if isinstance(value, types.ModuleType):
         name = value.__name__
         return sys.modules.get(_below_numpy(name), value) if _is_ours(name) else value
@@ -52,7 +55,7 @@ def _below_numpy(name: str) -> str:
 # -- what is patched ------------------------------------------------------------------------------
 
 
-def _with_arguments(kind: Any) -> None:
+def _with_arguments(kind: Any, argument: Turn) -> None:
     """Have calls of a class's objects take ours."""
     plain = kind.__call__
 
@@ -72,7 +75,7 @@ def _with_arguments(kind: Any) -> None:
 _LOOKED_INTO: Final = (Handle, tuple, list)
 
 
-def _with_types(typeof: types.ModuleType) -> None:
+def _with_types(typeof: types.ModuleType, argument: Turn) -> None:
     """Give our arrays and numbers the types of NumPy's: containers of Numba's ask for them."""
 
     type_of_numpys = getattr(typeof, "typeof_impl", None)
@@ -83,33 +86,33 @@ def _with_types(typeof: types.ModuleType) -> None:
             )
 
 
-def _with_numpys_names(interpreter: types.ModuleType) -> None:
+def _with_numpys_names(interpreter: types.ModuleType, argument: Turn) -> None:
     """Have the names of a function's source mean NumPy's."""
     kind = getattr(interpreter, "Interpreter", None)
     for name in ("get_global_value", "get_closure_value"):
         plain = getattr(kind, name, None)
         if plain is not None:
-            setattr(kind, name, _translated(plain))
+            setattr(kind, name, _translated(plain, argument))
 
 
-def _translated(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _translated(plain: Callable[..., Any], argument: Turn) -> Callable[..., Any]:
     @functools.wraps(plain)
     def value(self: Any, which: Any) -> Any:
-        return of_numpy(plain(self, which))
+        return of_numpy(plain(self, which), argument)
 
     return value
 
 
-def _calls_of(name: str) -> Callable[[types.ModuleType], None]:
-    def patch(module: types.ModuleType) -> None:
+def _calls_of(name: str) -> Patch:
+    def patch(module: types.ModuleType, argument: Turn) -> None:
         kind = getattr(module, name, None)
         if kind is not None:
-            _with_arguments(kind)
+            _with_arguments(kind, argument)
 
     return patch
 
 
-PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+PATCHES: Final[Mapping[str, Patch]] = {
     "numba.core.dispatcher": _calls_of("Dispatcher"),
     "numba.np.ufunc.dufunc": _calls_of("DUFunc"),
     "numba.np.ufunc.gufunc": _calls_of("GUFunc"),
@@ -120,7 +123,8 @@ PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
 """Module -> what is done to it when it is imported."""
 
 
-def patch(module: types.ModuleType) -> None:
-    """Change one of Numba's modules, if there is something to change, when it is imported."""
+def patch(module: types.ModuleType, argument: Turn) -> None:
+    """Change one of Numba's modules, if there is something to change, when it is imported; calls
+    are given ``argument(value)`` of each value."""
     if module.__name__ in PATCHES:
-        PATCHES[module.__name__](module)
+        PATCHES[module.__name__](module, argument)

@@ -60,7 +60,9 @@ def deeply(turn: Turn) -> Turn:
             return host_scalar(value)
         if isinstance(value, Handle):
             return turn(value)
-        if not depth or not isinstance(value, tuple | list):
+        if not isinstance(value, tuple | list):
+            return value
+        if not depth or _PLAIN.issuperset(map(type, value)):
             return value
         found = [turned(item, depth - 1) for item in value]
         if all(new is old for new, old in zip(found, value, strict=True)):
@@ -69,6 +71,8 @@ def deeply(turn: Turn) -> Turn:
 
     return turned
 
+
+_PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
@@ -275,7 +279,7 @@ def open_doors(module: types.ModuleType) -> None:
     if module.__name__.startswith(COMPILED):
         from . import numba_functions
 
-        numba_functions.patch(module)
+        numba_functions.patch(module, in_shared_memory)
         return
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)

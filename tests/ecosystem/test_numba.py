@@ -191,6 +191,7 @@ def test_other_arguments_stay_the_same_objects() -> None:
 
 def test_names_that_numpy_has_not_stay_ours() -> None:
     for value in (clfuse.evaluate, clfuse.jit, total, np.sin, 3, None):
-        assert numba_functions.of_numpy(value) is value
-    assert numba_functions.of_numpy(clfuse) is np
-    assert numba_functions.of_numpy(clfuse.random.default_rng) is np.random.default_rng
+        assert numba_functions.of_numpy(value, in_shared_memory) is value
+    assert numba_functions.of_numpy(clfuse, in_shared_memory) is np
+    drawn = numba_functions.of_numpy(clfuse.random.default_rng, in_shared_memory)
+    assert drawn is np.random.default_rng
