@@ -287,7 +287,8 @@ def read_only(words: str, line: str) -> str:
 
 IN_C: Final = (
     r"must be numpy\.ndarray, not (\w+\.)?ndarray|numpy array expected|is not a numpy array"
-    r"|Expected Ptr<cv::"
+    r"|expected (a )?(numpy\.ndarray|np\.ndarray|numpy array)|Expected Ptr<cv::"
+    r"|to numpy\.ndarray|incompatible (function|constructor) arguments[^~]*numpy\.ndarray"
 )
 """What C functions say that look into the memory of NumPy's own class."""
 

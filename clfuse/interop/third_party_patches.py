@@ -287,10 +287,21 @@ def open_doors(module: types.ModuleType) -> None:
     for below in list(vars(module).values()) if package in PACKAGES else ():
         if isinstance(below, types.ModuleType) and _is_made_by(below, module):
             open_doors(below)
+    _open(module, _doors_of(module))
+
+
+def open_compiled(module: types.ModuleType) -> None:
+    """Have the functions of a compiled module of the program's take our arrays, in whose memory
+    they may write, and the methods of its classes where these take others."""
+    _open(module, _all_doors(module, in_shared_memory))
+
+
+def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
+    package = module.__name__.partition(".")[0]
     family = [
         other for name, other in list(sys.modules.items()) if name.partition(".")[0] == package
     ]
-    for name, opened in _doors_of(module).items():
+    for name, opened in doors.items():
         kind, is_method, method = name.partition(".")
         if is_method:
             _open_method(vars(module).get(kind), method, opened)
@@ -312,17 +323,12 @@ def _is_made_by(below: types.ModuleType, module: types.ModuleType) -> bool:
     return below.__spec__ is None and below.__name__.startswith(f"{module.__name__}.")
 
 
-_METHOD_TYPES: Final = (
-    types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
-)  # fmt: skip
-
-
 def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
-    if isinstance(function, _METHOD_TYPES):
+    if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
+        setattr(kind, name, type(function)(opened(function.__func__)))
+    elif inspect.isroutine(function):
         setattr(kind, name, opened(function))
-    elif isinstance(function, staticmethod):  # as Python makes of `__new__`
-        setattr(kind, name, staticmethod(opened(function.__func__)))
     elif isinstance(function, types.GetSetDescriptorType):
         plain = function.__get__, function.__set__, function.__delete__, function.__doc__
         setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
@@ -349,7 +355,11 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
             for key, value in vars(module).items()
             if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
         }
-    turn = PACKAGES[name.partition(".")[0]]
+    return _all_doors(module, PACKAGES[name.partition(".")[0]])
+
+
+def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
+    """What opens all that is public of a module."""
 
     def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
         made: Any = open_to_ours(function, turn)

@@ -18,6 +18,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from importlib.machinery import ExtensionFileLoader
 from typing import Any
 
 __all__ = ["Substitution", "load", "project_folders"]
@@ -89,6 +90,8 @@ class Substitution:
         self._import_module: Callable[..., Any] = importlib.import_module
         self._guarded_import = self._make_import()
         self._guarded_import_module = self._make_import_module()
+        self._execute: Callable[..., Any] = ExtensionFileLoader.exec_module
+        self._open_and_execute = self._make_execute()
 
     # -- whose code is it --------------------------------------------------------------------------
 
@@ -283,6 +286,26 @@ class Substitution:
         import_module.__doc__ = original.__doc__
         return import_module
 
+    def _make_execute(self) -> Callable[..., Any]:
+        original = self._execute
+
+        def exec_module(loader: ExtensionFileLoader, module: types.ModuleType) -> None:
+            """Compiled code finds NumPy, whose arrays it takes: what the user's gets of ours is
+            in NumPy's."""
+            original(loader, module)
+            package = module.__name__.partition(".")[0]
+            path = os.path.realpath(loader.path)
+            # Most are not the user's by their folder alone: `is_users` itself imports some.
+            if not INSTALLED.isdisjoint(path.split(os.sep)) or is_below(path, STANDARD_LIBRARY):
+                is_open = package in self.packages
+            else:
+                is_open = self.is_users(path)
+            if is_open:
+                patches = self._import_module(f"{REPLACEMENT}.interop.third_party_patches")
+                patches.open_compiled(module)
+
+        return exec_module
+
     def _answer_importorskip(self) -> None:
         """Let ``pytest.importorskip("numpy")``, which looks into `sys.modules`, give a test the
         module that its import statements give it."""
@@ -307,11 +330,13 @@ class Substitution:
         """Put the substitution into force for this process."""
         builtins.__import__ = self._guarded_import
         importlib.import_module = self._guarded_import_module
+        ExtensionFileLoader.exec_module = self._open_and_execute  # type: ignore[method-assign]
 
     def remove(self) -> None:
         """Put back what `install` replaced."""
         builtins.__import__ = self._import
         importlib.import_module = self._import_module
+        ExtensionFileLoader.exec_module = self._execute  # type: ignore[method-assign]
 
     def __enter__(self) -> Substitution:
         self.install()
