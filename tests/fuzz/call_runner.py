@@ -36,7 +36,7 @@ ANY_ORDER: Final = frozenset(
     "nonzero where unravel_index histogramdd histogram2d eig eigvals einsum nanquantile"
     " nanpercentile".split()
 )
-"""NumPy's results are parts of a larger array, or have their axes turned; ours lie by themselves."""
+"""NumPy's results are parts of a larger array, or their axes are turned; ours lie by themselves."""
 
 TOLERANCE: Final = {2: 2e-2, 4: 2e-4, 8: 1e-9, 16: 1e-9}
 """Of the largest number that took part, by the bytes of a real number: faults are larger."""

@@ -491,7 +491,7 @@ def test_what_numpy_draws_on_the_host_is_counted_and_repeatable(xp: ModuleType) 
     calls: list[Callable[[Any], Any]] = [
         lambda g: g.integers([3.5, 400], [5, 500]), lambda g: g.dirichlet([0.0, 0.0]),
         lambda g: g.permuted(np.arange(6.0).astype(np.longdouble)),
-        lambda g: g.multivariate_hypergeometric([10**5, 5], 7, method="count"),
+        lambda g: g.multivariate_hypergeometric([], 0),
     ]
     rng, again = xp.random.default_rng(6), xp.random.default_rng(6)
     for call in calls:
