@@ -8,7 +8,7 @@ Arrays of one value take no memory until they are written to. dtypes that do not
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -119,6 +119,11 @@ def array(
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    elif not copy and not isinstance(object, list | tuple | np.ndarray) and _is_buffer(object):
+        found = np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
+        if np.may_share_memory(found, np.asarray(object)) and found.flags.writeable:
+            return found
+        made = _as_writeable(from_host(found), found.flags.writeable)
     elif copy is None and dtype is None and (mapped := mapped_file(object)) is not None:
         made = mapped
     elif copy is False:
@@ -140,6 +145,17 @@ def array(
     if copy is False and ordered is not made:
         raise ValueError(_CANNOT_AVOID_COPY)
     return ordered
+
+
+_BUFFERS: Final = frozenset(("array.array", "mmap.mmap", "_ctypes.Array"))
+
+
+def _is_buffer(value: Any) -> bool:
+    """Whether NumPy's array of this lies in its memory, which others may write to: as of
+    `frombuffer`, the array is NumPy's own then."""
+    return isinstance(value, bytearray | memoryview) or any(
+        f"{kind.__module__}.{kind.__qualname__}" in _BUFFERS for kind in type(value).__mro__
+    )
 
 
 def _copying(copy: Any) -> bool | None:

@@ -294,3 +294,29 @@ def test_conversions_keep_the_dispatch_of_numpys_functions():
     masked[1] = 50
     assert x[1] == 50
     assert np.array([x.sum(), x.max()]).dtype == np.float64
+
+
+BUFFERS = {
+    "bytearray": lambda: bytearray(range(16)),
+    "memoryview": lambda: memoryview(bytearray(range(16))).cast("i"),
+    "array": lambda: array.array("d", [1, 2]),
+    "ctypes": lambda: (ctypes.c_int32 * 4)(5, 6, 7, 8),
+    "bytes": lambda: memoryview(bytes(range(16))),
+}
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asanyarray, np.ascontiguousarray, np.array])
+@pytest.mark.parametrize("name", BUFFERS)
+def test_arrays_of_buffers_share_their_memory_as_numpys_do(name, make):
+    """And a copy does not."""
+    theirs, ours = BUFFERS[name](), BUFFERS[name]()
+    expected, actual = make(theirs), getattr(cf, make.__name__)(ours)
+    assert actual.flags.writeable == expected.flags.writeable
+    if expected.flags.writeable:
+        expected[1:] = 3
+        actual[1:] = 3
+    assert np.asarray(actual).tolist() == expected.tolist()
+    assert bytes(ours) == bytes(theirs)
+    converted = getattr(cf, make.__name__)(ours, dtype=np.float32)
+    converted[...] = 0
+    assert bytes(ours) == bytes(theirs)
