@@ -200,7 +200,8 @@ COMPILED: Final = "numba."
 PACKAGES: Final[Mapping[str, Turn]] = {
     "skimage": arrays(seen_by_numpy),
     **dict.fromkeys(
-        ("cv2", "h5py", "hdbscan", "healpy", "osqp", "pyamg", "pyfftw", "pywt", "tables"),
+        ("cv2", "gensim", "gymnasium", "h5py", "hdbscan", "healpy", "imagecodecs", "osqp", "ot",
+         "pyamg", "pyfftw", "pywt", "tables"),
         in_shared_memory,
     ),
     **dict.fromkeys(("lightgbm", "xgboost"), deeply(host_view)),  # they read
