@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -285,10 +286,22 @@ def open_doors(module: types.ModuleType) -> None:
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)
         return
+    if package in PACKAGES and not _is_installed(module):
+        return
     for below in list(vars(module).values()) if package in PACKAGES else ():
         if isinstance(below, types.ModuleType) and _is_made_by(below, module):
             open_doors(below)
     _open(module, _doors_of(module))
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    """Whether a module is none of the program's own that is called as a package is; what compiled
+    code has made has no file."""
+    file = getattr(module, "__file__", None)
+    return file is None or not INSTALLED.isdisjoint(file.split(os.sep))
+
+
+INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
 
 
 def open_compiled(module: types.ModuleType) -> None:

@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 import clfuse
 from clfuse.interop.third_party_patches import in_shared_memory, open_doors
 from tests.ecosystem.comparing import agree
+from tests.support.processes import python
 
 GRAY = (np.arange(40 * 50).reshape(40, 50) * 37 % 251).astype(np.uint8)
 LINE = np.linspace(0.0, 1.0, 50)
@@ -166,6 +167,15 @@ class Kept:
     kept.value = x
     assert kept.kinds == ["ndarray"] * 3
     assert kept.value == module.Kept.told(x) == "ndarray"
+
+
+def test_modules_of_the_program_are_not_taken_for_packages(tmp_path: Path) -> None:
+    (tmp_path / "tables.py").write_text("def is_ours(x): return hasattr(x, 'get')")
+    (tmp_path / "script.py").write_text(
+        "import numpy as np, tables; print(tables.is_ours(np.ones(3)), tables.__file__)"
+    )
+    finished = python("-m", "clfuse", "run", "script.py", cwd=tmp_path)
+    assert finished.stdout.split() == ["True", str(tmp_path / "tables.py")], finished.stderr
 
 
 def test_torch_gets_the_memory_of_our_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
