@@ -112,8 +112,9 @@ CREDIT_NS: Final = 5e8
 """What planning and building may take before a program has computed anything."""
 
 MANY: Final = 128
-"""Operations of a structure from which on one evaluation, however large, does not have its kernels
-at once if they take longer than NumPy does: a picture of which each ray is another branch."""
+"""Operations of a structure, unlike each other, from which on one evaluation, however large, does
+not have its kernels at once if they take longer than NumPy does: a picture of which each ray is
+another branch."""
 
 PAID_SHARE: Final = 0.25
 """Of what NumPy has computed, and of what kernels have saved, the part that planning and building
@@ -293,6 +294,7 @@ def _tier(
     if device.may_wait:
         most = max(most, _opening_ns(device) - _done_ns())
     is_many = len(snapshot.nodes) > MANY and device.shares_memory
+    is_many = is_many and unlike_operations(snapshot) > MANY
     price = _price_ns(snapshot, device, found) if is_many else 0.0
     cost = cost_ns(snapshot, device, max(patience, price))
     if cost is None:

@@ -13,7 +13,6 @@ import errno
 import hashlib
 import itertools
 import os
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -73,9 +72,6 @@ def compile_program(
     import pyopencl as cl
     from pyopencl.characterize import has_src_build_cache
 
-    # Intel's compiler leaves a log for each program, and pyopencl warns of every log. Set before
-    # each build, since code that restores the filters (pytest, after every test) drops it.
-    warnings.filterwarnings("ignore", category=cl.CompilerWarning)
     if handle.platform.name == POCL and (problem := driver_cache.problem_of_build()):
         raise OSError(errno.ENOSPC, problem)
     if has_src_build_cache(handle):
@@ -120,11 +116,20 @@ def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl.Prog
     """Build with these options alone.
 
     `pyopencl.Program.build` adds the folder of its own header files, which lies elsewhere in every
-    environment: the drivers' caches, whose keys hold the options, would know no program again.
+    environment: the drivers' caches, whose keys hold the options, would know no program again. And
+    it warns of every log, of which Intel's compiler leaves one for each program. No filter is for
+    one thread alone, and programs are built beside a program that may set its own.
     """
     import pyopencl as cl
 
-    return cl.Program(program.build(options.encode(), [handle]))
+    try:
+        program._build(options=options.encode(), devices=[handle])
+    except cl.Error as error:
+        logs = [f"{log}" for _, log in program._get_build_logs()]
+        text = "\n\n".join([str(error), f"Build on {handle}:", *logs])
+        record = cl._cl._ErrorRecord(msg=text, code=error.code, routine=error.routine)
+        raise cl.RuntimeError(record) from None
+    return cl.Program(program)
 
 
 def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
