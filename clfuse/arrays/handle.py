@@ -411,11 +411,10 @@ def keep_bytes(handle: Handle) -> None:
 
     Not where NumPy sees the memory, nor in a trace, whose cells keep their dtypes.
     """
-    storage = handle._storage
-    if handle._dtype is _BOOL or storage.node.dtype is not _BOOL:
+    view, storage = handle._view, handle._storage
+    if view is None or handle._dtype is _BOOL or type(storage) is not Storage:
         return
-    view = handle._view
-    if type(storage) is not Storage or trace.active() is not None or view is None:
+    if storage.node.dtype is not _BOOL or trace.active() is not None:
         return
     owner = view.base
     if owner is None or owner._storage is not storage:

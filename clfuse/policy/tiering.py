@@ -293,9 +293,9 @@ def _tier(
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     if device.may_wait:
         most = max(most, _opening_ns(device) - _done_ns())
-    is_many = len(snapshot.nodes) > MANY and device.shares_memory
-    is_many = is_many and unlike_operations(snapshot) > MANY
-    price = _price_ns(snapshot, device, found) if is_many else 0.0
+    price = 0.0
+    if device.shares_memory and len(snapshot.nodes) > MANY < unlike_operations(snapshot):
+        price = _price_ns(snapshot, device, found)
     cost = cost_ns(snapshot, device, max(patience, price))
     if cost is None:
         return Tier.NOW, 0.0, 1.0
