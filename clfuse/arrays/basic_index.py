@@ -83,9 +83,10 @@ def locate(
             axis = end
         else:
             if kind is not int:
-                if kind is bool or not _is_integer(item):
+                number = None if kind is bool else integer_of(item)
+                if number is None:
                     return None
-                item = as_index(item)
+                item = number
             if axis >= rank:
                 is_huge = not shape and len(index) == 1 and abs(item) >> 63
                 raise IndexError(_INVALID) if is_huge else _too_many(rank, index)
@@ -113,6 +114,17 @@ def _is_integer(item: Any) -> bool:
     if isinstance(item, np.ndarray | list | tuple | np.bool_ | str | float):
         return False
     return hasattr(type(item), "__index__")
+
+
+def integer_of(item: Any) -> int | None:
+    """The integer that an index item stands for; None where it stands for none, as an array of
+    another library, of which only some are integers."""
+    if not _is_integer(item):
+        return None
+    try:
+        return as_index(item)
+    except Exception:  # noqa: BLE001 (NumPy, too, looks for an array then)
+        return None
 
 
 def _out_of_bounds(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy._core._exceptions import UFuncTypeError
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import host_view
+from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import modify, native_dtype, node_of, recorded_array
 from clfuse.arrays.host_array import is_number
@@ -91,14 +91,16 @@ def deferring(theirs: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         answer = defers(self, other)
         kind = type(other)
-        if answer is not NotImplemented or _is_subclass(kind) or type(self) is not handles.ARRAY:
+        is_scalar = type(self) in handles.SCALARS
+        is_ours = is_scalar or type(self) is handles.ARRAY
+        if answer is not NotImplemented or _is_subclass(kind) or not is_ours:
             return answer
         ask = getattr(kind, theirs, None)
         if ask is None:
             return answer
         answer = ask(other, self)
         if answer is NotImplemented:
-            answer = ask(other, host_view(self))
+            answer = ask(other, host_scalar(self) if is_scalar else host_view(self))
             if answer is not NotImplemented:
                 count_fallback(theirs, f"{kind.__name__} knows NumPy's arrays")
         return answer
@@ -256,7 +258,11 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
             with announced(function.__name__, reason):
                 return getattr(other, f"__{short}__")(host_view(self))
         answer = defers(self, other)
-        return call(other, self) if answer is None else answer
+        # Asked in vain, a class that wants to come first gets what the ufunc makes, as with NumPy.
+        is_ours = answer is None or (answer is NotImplemented and comes_first(kind))
+        if is_ours and answer is not None and type(self) in handles.SCALARS:
+            other = np.asarray(other)  # NumPy's scalars ask for no class of the result
+        return call(other, self) if is_ours else answer
 
     return method
 

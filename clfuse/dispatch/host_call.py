@@ -39,6 +39,7 @@ from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
 from .numpy_errors import FLAGS, note_final, preferred_error, refuse_odd_flags
+from .overrides import numpys, tell
 from .placement import call_on_device
 from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 
@@ -472,21 +473,20 @@ def like(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 def dispatch_to(
     function: Callable[..., Any], other: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Let `other` answer for `function`, which it knows as ours: its program imported clfuse
-    (NEP 18)."""
+    """Let the class of `other` answer for our `function` (NEP 18): it gets NumPy's, unless its
+    program imported clfuse; where it knows no arrays of ours, NumPy's in their place."""
     kinds: dict[int, type] = {}  # ours and NumPy's are equal
     for value in (*args, *kwargs.values()):
         for item in value if isinstance(value, list | tuple) else (value,):
             if hasattr(type(item), "__array_function__"):
                 kinds[id(type(item))] = type(item)
     kind = type(other)
-    made = kind.__array_function__(other, function, tuple(kinds.values()), args, dict(kwargs))
-    if made is NotImplemented:
-        raise TypeError(
-            f"no implementation found for 'numpy.{function.__name__}' on types that implement "
-            f"__array_function__: [{kind}]"
-        )
-    return made
+    tell(kind)
+    reference = numpys(function)
+    made = kind.__array_function__(other, reference, tuple(kinds.values()), args, dict(kwargs))
+    if made is not NotImplemented:
+        return made
+    return host_call(reference, args, kwargs, f"{kind.__name__} answers for itself")
 
 
 ASKING: Final = frozenset(

@@ -9,6 +9,7 @@ which know NumPy, are left alone.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 import weakref
@@ -17,9 +18,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse.arrays.conversion import NotNative
 from clfuse.arrays.handle import Handle
 
-from .host_call import HostArguments
 from .registry import BY_NUMPY, HOSTED, NATIVE
 
 METHODS: Final = ("__array_ufunc__", "__array_function__")
@@ -53,10 +54,39 @@ def answers_itself(value: Any) -> bool:
     return True
 
 
+WRAPS_RESULTS: Final = "the argument's class makes objects of its own of ufuncs' results"
+
+
+def wraps_results(value: Any) -> bool:
+    """Whether `value`, which is no array and answers for no ufunc, has an `__array_wrap__`:
+    NumPy's ufuncs hand it their results, as to a tensor of PyTorch's."""
+    return hasattr(type(value), "__array_wrap__") and not isinstance(value, Handle | np.ndarray)
+
+
+def is_for_numpy(value: Any) -> bool:
+    """Whether a ufunc or its methods are NumPy's where `value` is an operand."""
+    return answers_itself(value) or wraps_results(value)
+
+
+class AnswersItself(Exception):
+    """Internal: an operand has an `__array_ufunc__`: NumPy finds out who answers."""
+
+
+def refuse_foreign(operand: Any) -> None:
+    """Raise for an operand of a ufunc that leaves the call to NumPy: `AnswersItself`, else
+    `NotNative`, where arrays of ours become NumPy's."""
+    if answers_itself(operand):
+        raise AnswersItself
+    if wraps_results(operand):
+        raise NotNative(WRAPS_RESULTS)
+
+
 def _knows_ours(method: types.FunctionType) -> bool:
     clfuse = sys.modules["clfuse"]
+    enclosing = inspect.getclosurevars(method).nonlocals
     return any(
-        value is clfuse or type(value) is clfuse.ufunc for value in method.__globals__.values()
+        value is clfuse or type(value) is clfuse.ufunc
+        for value in (*method.__globals__.values(), *enclosing.values())
     )
 
 
@@ -101,29 +131,3 @@ class Mixin(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 Mixin.__name__ = Mixin.__qualname__ = "NDArrayOperatorsMixin"
-
-
-class AskedForUfuncs:
-    """What ``super().__array_ufunc__`` finds in a subclass of arrays that has its own."""
-
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        # NumPy's refuses where any of them has a method of its own: our arrays do.
-        host = HostArguments()
-        named = {name: host.to_host(value) for name, value in kwargs.items()}
-        return np.ndarray.__array_ufunc__(
-            self, numpys(function), method, *map(host.to_host, inputs), **named  # type: ignore[arg-type]
-        )
-
-
-class AskedForFunctions:
-    """What ``super().__array_function__`` finds in a subclass of arrays that has its own."""
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        host = HostArguments()
-        return np.ndarray.__array_function__(
-            self,  # type: ignore[arg-type]
-            numpys(function),
-            tuple([kind for kind in types if issubclass(kind, np.ndarray)]),
-            host.to_host(args),
-            host.to_host(kwargs),
-        )

@@ -15,7 +15,8 @@ import numpy as np
 
 from clfuse.arrays.conversion import host_copy
 from clfuse.arrays.handle import DTYPES, Handle
-from clfuse.dispatch.overrides import METHODS, AskedForFunctions, AskedForUfuncs, tell
+from clfuse.dispatch.host_call import HostArguments
+from clfuse.dispatch.overrides import METHODS, numpys, tell
 
 
 class HostArray(np.ndarray):
@@ -52,6 +53,32 @@ class HostArray(np.ndarray):
 
 
 HostArray.__name__ = HostArray.__qualname__ = "ndarray"
+
+class AskedForUfuncs:
+    """What ``super().__array_ufunc__`` finds in a subclass of arrays that has its own."""
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # NumPy's refuses where any of them has a method of its own: our arrays do.
+        host = HostArguments()
+        named = {name: host.to_host(value) for name, value in kwargs.items()}
+        return np.ndarray.__array_ufunc__(
+            self, numpys(function), method, *map(host.to_host, inputs), **named  # type: ignore[arg-type]
+        )
+
+
+class AskedForFunctions:
+    """What ``super().__array_function__`` finds in a subclass of arrays that has its own."""
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        host = HostArguments()
+        return np.ndarray.__array_function__(
+            self,  # type: ignore[arg-type]
+            numpys(function),
+            tuple([kind for kind in types if issubclass(kind, np.ndarray)]),
+            host.to_host(args),
+            host.to_host(kwargs),
+        )
+
 
 _ASKED = {"__array_ufunc__": AskedForUfuncs, "__array_function__": AskedForFunctions}
 

@@ -161,7 +161,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
     },
-    "torch": {"from_numpy": in_shared_memory},
+    "torch": dict.fromkeys(("from_numpy", "as_tensor", "asarray", "tensor"), in_shared_memory),
+    "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
+    "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},
     **_NUMBERS,
 }  # fmt: skip
 """Module -> function in it, or method of a class -> what it gets of an argument."""
@@ -175,21 +177,44 @@ SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
 but NumPy's."""
 
 
-def _tabled(kind: str, name: str) -> Callable[[types.ModuleType], None]:
-    """A patch: in a table by class, an attribute of a class, what stands for NumPy's classes stands
-    for ours, too."""
+def _tabled(*path: str) -> Callable[[types.ModuleType], None]:
+    """A patch: in a table by class, which lies in the module at `path`, what stands for NumPy's
+    classes, or for a tuple of them, stands for ours, too."""
 
     def enter(module: types.ModuleType) -> None:
-        found = getattr(getattr(module, kind, None), name, {})
+        found: Any = module
+        for name in path:
+            found = getattr(found, name, None)
+        of_class = {
+            kind: value
+            for key, value in (found or {}).items()
+            for kind in (key if isinstance(key, tuple) else (key,))
+        }
         kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
         for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
-            if theirs in found:
-                found[ours] = found[theirs]
+            value = next((of_class[kind] for kind in theirs.__mro__ if kind in of_class), None)
+            if value is not None:
+                found[ours] = value
 
     return enter
 
 
+def _registered(library: str) -> Callable[[types.ModuleType], None]:
+    """A patch: `foreign_types` registers with a library."""
+
+    def register(module: types.ModuleType) -> None:
+        from . import foreign_types  # few programs use both
+
+        getattr(foreign_types, f"register_with_{library}")(module)
+
+    return register
+
+
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+    "casadi.casadi": _registered("casadi"),
+    "jax._src.abstract_arrays": _registered("jax"),
+    "jax._src.interpreters.xla": _registered("xla"),
+    "torch.utils.data._utils.collate": _tabled("default_collate_fn_map"),
     "autograd.numpy.numpy_boxes": _tabled("Box", "type_mappings"),
     "autograd.numpy.numpy_vspaces": _tabled("VSpace", "mappings"),
 }
@@ -285,7 +310,8 @@ def open_doors(module: types.ModuleType) -> None:
         return
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)
-        return
+        if module.__name__ not in DOORS:
+            return
     if package in PACKAGES and not _is_installed(module):
         return
     for below in list(vars(module).values()) if package in PACKAGES else ():

@@ -180,11 +180,48 @@ def test_modules_of_the_program_are_not_taken_for_packages(tmp_path: Path) -> No
 
 def test_torch_gets_the_memory_of_our_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = types.ModuleType("torch")
-    torch.from_numpy = lambda array: array  # type: ignore[attr-defined]
+    for name in ("from_numpy", "as_tensor", "asarray"):
+        setattr(torch, name, lambda array: array)
     monkeypatch.setitem(sys.modules, "torch", torch)
     open_doors(torch)
-    x = clfuse.ones(3)
-    given = torch.from_numpy(x)
-    assert type(given) is np.ndarray
-    given[1] = 5
-    assert x.tolist() == [1, 5, 1]
+    for function in (torch.from_numpy, torch.as_tensor, torch.asarray):
+        x = clfuse.ones(3)
+        given = function(x)
+        assert type(given) is np.ndarray
+        given[1] = 5
+        assert x.tolist() == [1, 5, 1]
+
+
+def test_what_a_table_of_batches_says_of_numpys_holds_for_ours() -> None:
+    collate: Any = types.ModuleType("torch.utils.data._utils.collate")
+    numbers = (np.bool_, np.number)
+    collate.default_collate_fn_map = {np.ndarray: "an array", numbers: "numbers", str: "a text"}
+    open_doors(collate)
+    table = collate.default_collate_fn_map
+    with clfuse.config.override(host_us=0):
+        x = clfuse.ones(3) + 1
+        assert table[type(x)] == "an array"
+        assert table[type(x.sum())] == table[type((x > 1).any())] == "numbers"
+    assert table[np.ndarray] == "an array"
+
+
+# -- CasADi ---------------------------------------------------------------------------------------
+
+
+def least_squares(m: Any, casadi: Any) -> Any:
+    points = m.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    x = casadi.SX.sym("x", 2)
+    rest = casadi.mtimes(points, x) - m.asarray([1.0, 3.0, 5.0])
+    solve = casadi.qpsol("solve", "qrqp", {"x": x, "f": casadi.sumsqr(rest)}, {
+        "print_iter": False, "print_header": False, "print_time": False, "error_on_fail": True,
+    })  # fmt: skip
+    return m.asarray(solve(x0=m.zeros(2), lbx=m.full(2, -9.0), ubx=m.full(2, 9.0).max())["x"])
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+def test_casadi_takes_our_arrays(host_us: int) -> None:
+    casadi = pytest.importorskip("casadi")
+    with clfuse.config.override(host_us=host_us):
+        agree(lambda m: least_squares(m, casadi), rtol=1e-6)
+        agree(lambda m: m.asarray(casadi.DM(m.asarray(GRAY[:2, :3]) * 2.0)))
+        agree(lambda m: m.asarray(casadi.dot(casadi.DM([1, 2]), m.asarray(LINE[:2]))))

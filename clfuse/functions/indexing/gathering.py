@@ -21,13 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import index as as_index
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse.arrays import errstate
 from clfuse.arrays import handle as handles
+from clfuse.arrays.basic_index import integer_of
 from clfuse.arrays.conversion import NotNative, as_handle, contains_handles, host_node
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.handle import DTYPES, Handle, keep_bytes, layout, node_of
@@ -358,8 +358,8 @@ def _spread(index: tuple[Any, ...], rank: int) -> list[Any] | None:
             type(item) in handles.SCALARS and item._dtype.kind in "iu"
         ):
             items.append(int(item))
-        elif not isinstance(item, Handle | np.ndarray) and hasattr(type(item), "__index__"):
-            items.append(as_index(item))
+        elif (number := integer_of(item)) is not None:
+            items.append(number)
         else:
             array = index_array(item)
             if array is None:

@@ -28,7 +28,7 @@ from clfuse.arrays.views import (
 )
 from clfuse.dispatch.host_call import host_call, native
 from clfuse.dispatch.numpy_errors import preferred_error
-from clfuse.dispatch.overrides import answers_itself
+from clfuse.dispatch.overrides import answers_itself, refuse_foreign
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
 from clfuse.eager import before
@@ -126,6 +126,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
             raise NotNative("with options of a generalized ufunc")
         if answers_itself(x1) or answers_itself(x2):
             return np.matmul(x1, x2, **options, **({} if out is None else {"out": out}))
+        refuse_foreign(x1)
+        refuse_foreign(x2)
         left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
         node = product_node(left, right)
         if out is None:

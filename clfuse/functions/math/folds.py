@@ -38,7 +38,7 @@ from clfuse.arrays.handle import (
 from clfuse.arrays.memory_order import Permutation, arrange_axes, permute_view, result_order
 from clfuse.arrays.promotion import BOOL, INT64, UINT64, is_native
 from clfuse.arrays.views import strict_axis
-from clfuse.dispatch.overrides import ANSWERS_ITSELF, answers_itself
+from clfuse.dispatch.overrides import ANSWERS_ITSELF, is_for_numpy
 from clfuse.dtypes import name_of
 from clfuse.functions.indexing.masks import spread_sum
 from clfuse.ir import build
@@ -122,7 +122,7 @@ def fold(
 ) -> Any:
     """``function.reduce(array, ...)`` as a node; `NotNative` where the op tables have no such
     fold."""
-    if type(array) is not handles.ARRAY and answers_itself(array):
+    if type(array) is not handles.ARRAY and is_for_numpy(array):
         raise NotNative(ANSWERS_ITSELF)
     handle = as_handle(array)
     if isinstance(out, tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -159,19 +159,22 @@ def isneginf(x: Any, out: Any = None) -> Any:
     return _signed_infinity(x, out, negative=True)
 
 
-_NUMBERS: Final = (complex, float, int, np.generic)
-
-
 @native(np.real, numbers=True)
 def real(val: Any) -> Any:
     """The real parts: a view."""
-    return val.real if isinstance(val, _NUMBERS) else as_handle(val).real
+    try:
+        return val.real
+    except AttributeError:
+        return as_handle(val).real
 
 
 @native(np.imag, numbers=True)
 def imag(val: Any) -> Any:
     """The imaginary parts: a view."""
-    return val.imag if isinstance(val, _NUMBERS) else as_handle(val).imag
+    try:
+        return val.imag
+    except AttributeError:
+        return as_handle(val).imag
 
 
 @native(np.angle, numbers=True)

@@ -52,7 +52,13 @@ from clfuse.dispatch.numpy_errors import (
     preferred_error,
     refused_by_numpy,
 )
-from clfuse.dispatch.overrides import ANSWERS_ITSELF, answers_itself
+from clfuse.dispatch.overrides import (
+    ANSWERS_ITSELF,
+    AnswersItself,
+    answers_itself,
+    is_for_numpy,
+    refuse_foreign,
+)
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.indexing.taking import at as update_at
@@ -154,7 +160,7 @@ class ufunc:
         """Call on `nin` operands of any kind, without options: what the fast paths leave."""
         try:
             operands = _operands(args)
-        except _Foreign:
+        except AnswersItself:
             return self.numpy(*args)
         except NotNative as missing:
             return host_call.host_call(self.numpy, args, {}, str(missing))
@@ -305,7 +311,7 @@ class ufunc:
             if may_err and errstate.mode[0] == errstate.STRICT:
                 raise NotNative(errstate.CHECKED)
             mask = None if where is True else node_of(as_mask(where))
-        except _Foreign:
+        except AnswersItself:
             return self.numpy(*args, **every)
         except NotNative as missing:
             reason = str(missing)
@@ -398,7 +404,7 @@ class ufunc:
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Every partial result along an axis: `numpy.ufunc.accumulate`."""
         reason = ANSWERS_ITSELF
-        if not answers_itself(array):
+        if not is_for_numpy(array):
             try:
                 return accumulate_array(self.numpy, array, axis, dtype, out)
             except NotNative as missing:
@@ -413,7 +419,7 @@ class ufunc:
         from .segment_folds import reduceat_array  # seldom used: the import is to be short
 
         reason = ANSWERS_ITSELF
-        if not answers_itself(array):
+        if not is_for_numpy(array):
             try:
                 return reduceat_array(self, array, indices, axis, dtype, out)
             except NotNative as missing:
@@ -502,10 +508,6 @@ _LOOKS_AT: Final = frozenset([*COMPARISONS_OF_INTS, "power"])
 """Ufuncs for which it matters whether a Python int fits into an integer dtype, or what it is."""
 
 
-class _Foreign(Exception):
-    """An operand with an `__array_ufunc__` of its own: NumPy finds out who answers."""
-
-
 def _operands(
     args: tuple[Any, ...],
 ) -> tuple[tuple[Any, ...], list[Any], list[tuple[int, ...]], bool]:
@@ -531,8 +533,7 @@ def _operands(
             shapes.append(())
             continue
         else:
-            if answers_itself(value):
-                raise _Foreign
+            refuse_foreign(value)
             has_array = True
             value = as_handle(value)
         keys.append(value._dtype)

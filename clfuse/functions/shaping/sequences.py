@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from clfuse.arrays.handle import Handle, fresh, lacks_fp64, native_dtype, node_o
 from clfuse.arrays.promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from clfuse.arrays.views import normalized_axis, permute_axes, reshape_view
 from clfuse.dispatch.host_call import native
+from clfuse.dispatch.overrides import WRAPS_RESULTS, wraps_results
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.dtypes import needs_fp64
 from clfuse.ir import build
@@ -126,6 +127,9 @@ def _progression(ends: np.ndarray, count: int) -> Node:
 # -- linspace -------------------------------------------------------------------------------------
 
 
+_WITH_DTYPE: Final = (np.dtype, np.ndarray, np.generic, complex, float, int)
+"""What `numpy.result_type` takes as it is."""
+
 @native(np.linspace)
 def linspace(
     start: Any,
@@ -142,8 +146,10 @@ def linspace(
     count = as_index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    if wraps_results(start) or wraps_results(stop):
+        raise NotNative(WRAPS_RESULTS)
     keys = [item._dtype if isinstance(item, Handle) else item for item in (start, stop)]
-    keys = [np.asarray(key) if isinstance(key, list | tuple) else key for key in keys]
+    keys = [key if isinstance(key, _WITH_DTYPE) else np.asarray(key) for key in keys]
     computing = requested_dtype(np.result_type(*keys, 0.0))
     wanted = requested_dtype(dtype) or computing
     assert computing is not None

@@ -112,7 +112,7 @@ def test_arrays_that_stay_on_the_host_are_arrays(xp: ModuleType) -> None:
 def test_other_classes_answer_for_what_they_are(xp: ModuleType) -> None:
     class Duck:
         def __array_function__(self, function: Any, *rest: Any) -> Any:
-            return function
+            return function if xp else None  # a program that knows our module gets our functions
 
     class Likeness:
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

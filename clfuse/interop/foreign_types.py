@@ -1,0 +1,68 @@
+"""Our arrays where another library asks for the type of what it is given, and has a protocol or a
+table for the types that it did not know.
+
+JAX looks the type of an argument up: for its abstract value, and for what is copied to its device.
+Arrays and lazy scalars of ours are entered there as what NumPy's arrays in their memory are; its
+``jax.numpy`` asks for ``__jax_array__`` besides. CasADi asks for ``__DM__``, a matrix of its own.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import host_scalar, host_view
+from clfuse.arrays.handle import Handle
+
+__all__ = ["register_with_casadi", "register_with_jax", "register_with_xla"]
+
+
+def register_with_jax(abstract_arrays: types.ModuleType) -> None:
+    """Enter our types into the tables that this module of JAX's has filled with NumPy's."""
+    _enter(abstract_arrays.core.pytype_aval_mappings)
+    dtypes = abstract_arrays.dtypes
+    if hasattr(dtypes, "register_canonicalize_value_handler"):  # before: `register_with_xla`
+        for kind in _kinds():
+            dtypes.register_canonicalize_value_handler(
+                kind, lambda handle: dtypes.canonicalize_value(_on_host(handle))
+            )
+    _answer("__jax_array__", _as_jax_array)
+
+
+def register_with_xla(xla: types.ModuleType) -> None:
+    """Enter our types where releases of JAX before 0.7 look up what is copied to the device."""
+    _enter(getattr(xla, "canonicalize_dtype_handlers", {}))
+
+
+def _enter(table: dict[type, Callable[[Any], Any]]) -> None:
+    def call(handle: Handle) -> Any:
+        host = _on_host(handle)
+        return table[type(host)](host)
+
+    table.update(dict.fromkeys(_kinds(), call))
+
+
+def register_with_casadi(casadi: types.ModuleType) -> None:
+    """Have CasADi's functions take our arrays for matrices of numbers."""
+    _answer("__DM__", lambda handle: casadi.DM(_on_host(handle)))
+
+
+def _answer(protocol: str, method: Callable[[Handle], Any]) -> None:
+    for kind in _kinds():
+        setattr(kind, protocol, method)
+
+
+def _kinds() -> tuple[type, ...]:
+    return (handles.ARRAY, *handles.SCALARS)
+
+
+def _on_host(handle: Handle) -> Any:
+    return host_scalar(handle) if type(handle) in handles.SCALARS else host_view(handle)
+
+
+def _as_jax_array(handle: Handle) -> Any:
+    import jax.numpy
+
+    return jax.numpy.asarray(_on_host(handle))
