@@ -43,8 +43,9 @@ def test_jax_takes_our_arrays(name: str, host_us: int) -> None:
     expected = PROGRAMS[name](np, values)
     with clfuse.config.override(host_us=host_us):
         actual = PROGRAMS[name](clfuse, clfuse.asarray(values) + 0)
-    several = isinstance(expected, list)
-    for one, other in zip(*((actual, expected) if several else ([actual], [expected])), strict=True):
+    if not isinstance(expected, list):
+        actual, expected = [actual], [expected]
+    for one, other in zip(actual, expected, strict=True):
         assert isinstance(one, jax.Array) == isinstance(other, jax.Array)
         assert one.dtype == other.dtype
         np.testing.assert_allclose(clfuse.asnumpy(one), np.asarray(other), rtol=1e-6)

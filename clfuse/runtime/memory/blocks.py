@@ -18,6 +18,7 @@ from clfuse.runtime.context.pool import Pool
 from clfuse.runtime.devices.device import Device
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyopencl as cl
 
 __all__ = [
@@ -116,6 +117,11 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"<clfuse buffer of {self.nbytes} bytes on {self.device.index}>"
+
+    @property
+    def unchanging(self) -> npt.NDArray[Any] | None:
+        """The host array that it is, if nobody can write there."""
+        return None
 
     @property
     def seen_by_host(self) -> bool:

@@ -550,8 +550,11 @@ def _finished_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
     """`host_memory`, once the device has done what was enqueued.
 
     A map and what takes it back are commands: 40 to 80 us on PoCL, whose threads sleep in between,
-    and 8 on Intel's runtime.
+    and 8 on Intel's runtime. Neither can be had of memory that is only read: where it is not
+    aligned, Intel's runtime maps it by writing its own copy there.
     """
+    if buffer.unchanging is not None:
+        return _as_bytes(buffer.unchanging)
     memory = host_memory(buffer)
     if memory is not None:
         buffer.device.finish()

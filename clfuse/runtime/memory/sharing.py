@@ -68,7 +68,8 @@ if _core is not None:
 class SharedBuffer(Buffer):
     """A buffer on memory that belongs to a NumPy array: see `share`. It stays there."""
 
-    __slots__ = ()
+    __slots__ = ("unchanging",)
+    unchanging: npt.NDArray[Any] | None
 
 
 def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) -> Buffer | None:
@@ -106,4 +107,5 @@ def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) ->
     mem = lost.call_driver(device, "an array", cl.Buffer, device.context, flags, hostbuf=array)
     buffer = SharedBuffer(device, array.nbytes, mem, _Shared(device, array))
     buffer.exported = int(exported or not array.flags.writeable)
+    buffer.unchanging = None if array.flags.writeable else array
     return buffer

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.support.agreement import assert_bitwise, host, is_recorded
+from tests.support.processes import python
 
 
 def saved(array: Any, **options: Any) -> bytes:
@@ -177,6 +178,41 @@ def test_a_mapped_file_is_read_where_it_lies(xp: ModuleType, tmp_path: Path) -> 
     copied = xp.asarray(changing)
     changing[:] = 0
     assert_bitwise(copied, array)
+
+
+@pytest.mark.clfuse_only
+@pytest.mark.parametrize("offset", [0, 8, 64, 240])
+@pytest.mark.parametrize(
+    "look",
+    ["str(x)", "m.asnumpy(x)", "x[:3].tolist()", "float(x.sum())", "(x @ x).tolist()",
+     "m.sort(x)[:3].tolist()", "x.tobytes()[:8]"],
+)  # fmt: skip
+def test_a_mapped_file_is_looked_at_wherever_it_begins(
+    xp: ModuleType, tmp_path: Path, offset: int, look: str
+) -> None:
+    values = np.arange(400_000.0)
+    (tmp_path / "raw").write_bytes(b"\0" * offset + values.tobytes())
+    mapped = np.memmap(tmp_path / "raw", dtype=float, mode="r", offset=offset)
+    made = xp.asarray(mapped)
+    expected = eval(look, {"m": xp, "x": xp.asarray(values)})
+    for _ in range(2):  # also after a kernel has read it
+        assert str(eval(look, {"m": xp, "x": made})) == str(expected)
+        assert float((made * 2).sum()) == values.sum() * 2
+
+
+LOOKING_FIRST = """
+import clfuse, numpy
+x = clfuse.asarray(numpy.memmap("raw", dtype=float, mode="r", offset=8))
+print(x, clfuse.asnumpy(x)[-1], x.tobytes()[8:16].hex())
+"""
+
+
+def test_a_mapped_file_is_looked_at_before_any_kernel_runs(tmp_path: Path) -> None:
+    # Intel's runtime writes to memory that it maps, if nothing has run on the device.
+    (tmp_path / "raw").write_bytes(np.arange(400_001.0).tobytes())
+    found = python("-c", LOOKING_FIRST, cwd=tmp_path)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.endswith("400000.0 " + np.float64(2).tobytes().hex() + "\n")
 
 
 TEXTS: dict[str, str] = {
