@@ -27,8 +27,9 @@ EXTRAS = {
     "interactive": ["ipython>=8", "tqdm"],
     # What tests/ecosystem uses beside it: packages that take our arrays, and a notebook's kernel.
     "ecosystem": [
-        "PyWavelets", "autograd", "einops", "h5py", "ipykernel", "ipython", "jax",
-        "matplotlib", "nbclient", "numba", "opencv-python-headless", "pandas", "scikit-learn", "scipy", "xarray",
+        "PyWavelets", "autograd", "einops", "h5py", "ipykernel", "ipython", "jax", "matplotlib",
+        "nbclient", "numba", "opencv-python-headless", "pandas", "polars", "scikit-learn", "scipy",
+        "xarray",
     ],
     # `bash ci/docs`: the site, and the pictures of its gallery.
     "docs": ["furo", "matplotlib", "myst-parser", "sphinx>=8"],

@@ -1,6 +1,8 @@
 """Our arrays where another library asks for the type of what it is given, and has a protocol or a
 table for the types that it did not know.
 
+autoray looks functions up by the package that the type of an array comes from.
+
 JAX looks the type of an argument up: for its abstract value, and for what is copied to its device.
 Arrays and lazy scalars of ours are entered there as what NumPy's arrays in their memory are; its
 ``jax.numpy`` asks for ``__jax_array__`` besides. CasADi asks for ``__DM__``, a matrix of its own.
@@ -16,7 +18,10 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.handle import Handle
 
-__all__ = ["register_with_casadi", "register_with_jax", "register_with_xla"]
+__all__ = [
+    "register_with_autoray", "register_with_casadi", "register_with_jax", "register_with_xla",
+]  # fmt: skip
+
 
 
 def register_with_jax(abstract_arrays: types.ModuleType) -> None:
@@ -42,6 +47,15 @@ def _enter(table: dict[type, Callable[[Any], Any]]) -> None:
         return table[type(host)](host)
 
     table.update(dict.fromkeys(_kinds(), call))
+
+
+def register_with_autoray(autoray: types.ModuleType) -> None:
+    """Let autoray's functions be NumPy's for our arrays, which these leave to ours."""
+    autoray._MODULE_ALIASES["clfuse"] = "numpy"
+    for table in (autoray._FUNCS, autoray._SUBMODULE_ALIASES, autoray._CUSTOM_WRAPPERS):
+        entries = {name: made for (package, name), made in table.items() if package == "numpy"}
+        table.update({("clfuse", name): made for name, made in entries.items()})
+    autoray._FUNCS["clfuse", "to_numpy"] = _on_host
 
 
 def register_with_casadi(casadi: types.ModuleType) -> None:

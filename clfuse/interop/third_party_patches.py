@@ -52,22 +52,25 @@ def arrays(turn: Turn) -> Turn:
 
 
 def deeply(turn: Turn) -> Turn:
-    """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists and tuples within
-    each other; anything else as it is."""
+    """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists, tuples and dicts
+    within each other; anything else as it is."""
 
     def turned(value: Any, depth: int = DEEPEST_LIST) -> Any:
-        kind = type(value)
+        kind: type = type(value)
         if kind in handles.SCALARS:
             return host_scalar(value)
-        if isinstance(value, Handle):
+        if issubclass(kind, Handle):
             return turn(value)
-        if not isinstance(value, tuple | list):
+        if kind is not dict and not issubclass(kind, tuple | list):
             return value
-        if not depth or _PLAIN.issuperset(map(type, value)):
+        items = value.values() if kind is dict else value
+        if not depth or _PLAIN.issuperset(map(type, items)):
             return value
-        found = [turned(item, depth - 1) for item in value]
-        if all(new is old for new, old in zip(found, value, strict=True)):
+        found = [turned(item, depth - 1) for item in items]
+        if all(new is old for new, old in zip(found, items, strict=True)):
             return value
+        if kind is dict:
+            return dict(zip(value, found, strict=True))
         return kind(*found) if hasattr(kind, "_fields") else kind(found)
 
     return turned
@@ -211,7 +214,9 @@ def _registered(library: str) -> Callable[[types.ModuleType], None]:
 
 
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+    "autoray.autoray": _registered("autoray"),
     "casadi.casadi": _registered("casadi"),
+    "deap.creator": _tabled("class_replacers"),
     "jax._src.abstract_arrays": _registered("jax"),
     "jax._src.interpreters.xla": _registered("xla"),
     "torch.utils.data._utils.collate": _tabled("default_collate_fn_map"),
@@ -226,15 +231,28 @@ COMPILED: Final = "numba."
 PACKAGES: Final[Mapping[str, Turn]] = {
     "skimage": arrays(seen_by_numpy),
     **dict.fromkeys(
-        ("cv2", "gensim", "gymnasium", "h5py", "hdbscan", "healpy", "imagecodecs", "osqp", "ot",
-         "pyamg", "pyfftw", "pywt", "tables"),
+        ("MDAnalysis", "cv2", "cvxpy", "faiss", "gensim", "gymnasium", "h5py", "hdbscan", "healpy",
+         "imagecodecs", "librosa", "mne", "obspy", "osqp", "ot", "pyamg", "pyfftw", "pyvista",
+         "pywt", "stumpy", "tables", "taichi", "zfpy"),
         in_shared_memory,
     ),
-    **dict.fromkeys(("lightgbm", "xgboost"), deeply(host_view)),  # they read
+    **dict.fromkeys(  # they read
+        ("arviz", "awkward", "catboost", "corner", "lightgbm", "polars", "pyarrow", "qiskit",
+         "sparse", "tensornetwork", "uproot", "xgboost"),
+        deeply(host_view),
+    ),
 }
 """Package -> what its public functions, and the methods of its classes, get of an argument."""
 
-METHODS: Final = frozenset(("__init__", "__call__", "__getitem__", "__setitem__"))
+_OPERATORS: Final = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+)  # fmt: skip
+
+METHODS: Final = frozenset((
+    "__init__", "__call__", "__getitem__", "__setitem__", "__array_ufunc__",
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+    *[f"__{side}{name}__" for name in _OPERATORS for side in ("", "r", "i")],
+))  # fmt: skip
 """Methods of these packages' classes that are opened beside those with public names."""
 
 COMPOSED: Final = "numpy.polynomial."
@@ -367,8 +385,8 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
     if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
         setattr(kind, name, type(function)(opened(function.__func__)))
-    elif inspect.isroutine(function):
-        setattr(kind, name, opened(function))
+    elif inspect.isroutine(function) and callable(function) and hasattr(function, "__get__"):
+        setattr(kind, name, opened(function))  # what has no `__get__` is no method
     elif isinstance(function, types.GetSetDescriptorType):
         plain = function.__get__, function.__set__, function.__delete__, function.__doc__
         setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
@@ -411,8 +429,11 @@ def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
 
 def _public(module: types.ModuleType) -> Iterator[str]:
     """The names of a module's own functions, and of its classes' methods."""
+    if any(name.endswith(_SWIG) for name in vars(module)):
+        return
     for key, value in vars(module).items():
-        if key[0] == "_" or hasattr(value, "of_package"):
+        # Of what cannot be called nothing is asked: it may be a module that is imported at that.
+        if key[0] == "_" or not callable(value) or hasattr(value, "of_package"):
             continue
         home = getattr(value, "__module__", None)  # compiled functions may not know it
         if home is not None and home != module.__name__:
@@ -423,6 +444,11 @@ def _public(module: types.ModuleType) -> Iterator[str]:
             for name in vars(value):
                 if name[0] != "_" or name in METHODS:
                     yield f"{key}.{name}"
+
+
+_SWIG: Final = "_swigregister"
+"""Names of what gives a class the functions of a module that SWIG has made, which must be those of
+C: the classes, which are written in Python, are opened instead."""
 
 
 def _is_open(kind: type) -> bool:

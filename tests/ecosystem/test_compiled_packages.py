@@ -169,6 +169,43 @@ class Kept:
     assert kept.value == module.Kept.told(x) == "ndarray"
 
 
+def test_what_must_not_be_touched_in_a_package_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("pywt.lazy")
+    source = """
+import operator, types
+
+class Later(types.ModuleType):  # one that is imported when it is asked for anything
+    def __getattr__(self, name): raise ImportError(name)
+
+class made_when_read:
+    def __init__(self, function): self.function = function
+    def __get__(self, owner, kind=None): return self.function(owner)
+
+class Watching:  # whose attributes are computed by a method of its own
+    def __getattribute__(self, name): return Watching.found(self, name)
+    def found(self, name): return object.__getattribute__(self, name)
+
+class Negative:
+    function = operator.neg
+    @made_when_read
+    def doubled(self): return lambda value: 2 * value
+    def __mul__(self, other): return type(other).__name__
+
+later = Later("later")
+def total(table): return sorted(type(value).__name__ for value in table.values())
+"""
+    exec(source, vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    open_doors(module)
+    made: Any = module
+    assert made.Negative().function(2) == -2
+    assert made.Negative().doubled(3) == 6
+    assert made.Watching().found("__class__") is made.Watching
+    x = clfuse.ones(3)
+    assert made.total({"x": x, "y": 1, "z": [x]}) == ["int", "list", "ndarray"]
+    assert made.Negative() * x == "ndarray"
+
+
 def test_modules_of_the_program_are_not_taken_for_packages(tmp_path: Path) -> None:
     (tmp_path / "tables.py").write_text("def is_ours(x): return hasattr(x, 'get')")
     (tmp_path / "script.py").write_text(
