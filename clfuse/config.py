@@ -21,7 +21,8 @@ from .errors import SettingError
 from .target.simulated_devices import SIMULATED_DEVICES
 
 __all__ = [
-    "SETTINGS", "Setting", "Settings", "environment_faults", "override", "reload", "settings"
+    "SETTINGS", "Setting", "Settings", "at_import", "environment_faults", "override", "reload",
+    "settings",
 ]
 
 Value = str | int | bool
@@ -178,6 +179,15 @@ SETTINGS: tuple[Setting, ...] = (
         "auto, allow, warn or raise",
         "what happens when NumPy on the host must do an operation; auto warns on devices that must"
         " copy for it",
+    ),
+    Setting(
+        "numpy_packages",
+        "CLFUSE_NUMPY_PACKAGES",
+        "",
+        _text,
+        "names of packages, with commas between them",
+        "packages that take no arrays but NumPy's: their public functions and methods get such, in"
+        " the memory of ours; read when clfuse is imported",
     ),
     Setting(
         "fp",
@@ -406,6 +416,7 @@ class Settings:
     libraries: bool
     fusion: bool
     fallback: str
+    numpy_packages: str
     fp: str
     fp64: str
     exact_random: bool
@@ -495,6 +506,16 @@ OF_TESTS: tuple[str, ...] = (
     "CLFUSE_VENDORS_SECONDS", "CLFUSE_FAILURES",
 )
 """What variables begin with that only clfuse's own tests read."""
+
+
+def at_import(name: str) -> Value:
+    """What a setting has before settings are read: other variables may be set until then.
+
+    >>> at_import("numpy_packages")
+    ''
+    """
+    (row,) = [row for row in SETTINGS if row.name == name]
+    return row.value_of(os.environ.get(row.env, row.default))
 
 
 def environment_faults() -> list[str]:

@@ -29,6 +29,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.config import at_import
 from clfuse.functions.rebound import for_ours
 
 Turn = Callable[[Any], Any]
@@ -228,7 +229,7 @@ PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
 COMPILED: Final = "numba."
 """Modules of which `numba_functions` says what is done to them."""
 
-PACKAGES: Final[Mapping[str, Turn]] = {
+PACKAGES: Final[dict[str, Turn]] = {
     "skimage": arrays(seen_by_numpy),
     **dict.fromkeys(
         ("MDAnalysis", "cv2", "cvxpy", "faiss", "gensim", "gymnasium", "h5py", "hdbscan", "healpy",
@@ -242,7 +243,8 @@ PACKAGES: Final[Mapping[str, Turn]] = {
         deeply(host_view),
     ),
 }
-"""Package -> what its public functions, and the methods of its classes, get of an argument."""
+"""Package -> what its public functions, and the methods of its classes, get of an argument. More
+are named by CLFUSE_NUMPY_PACKAGES."""
 
 _OPERATORS: Final = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
@@ -501,6 +503,9 @@ def _open_pointers(ctypeslib: types.ModuleType) -> None:
 
 def install() -> None:
     """Patch the modules that are imported already, and those that will be."""
+    named = str(at_import("numpy_packages")).split(",")
+    for package in filter(None, map(str.strip, named)):
+        PACKAGES.setdefault(package, in_shared_memory)
     for name, module in list(sys.modules.items()):
         if _has_doors(name):
             open_doors(module)

@@ -215,6 +215,26 @@ def test_modules_of_the_program_are_not_taken_for_packages(tmp_path: Path) -> No
     assert finished.stdout.split() == ["True", str(tmp_path / "tables.py")], finished.stderr
 
 
+def test_packages_are_named_that_take_numpys_arrays_alone(tmp_path: Path) -> None:
+    package = tmp_path / "site-packages" / "strict"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import numpy\n"
+        "def doubled(x):\n"
+        "    assert type(x) is numpy.ndarray\n"
+        "    x *= 2\n"
+    )
+    (tmp_path / "script.py").write_text(
+        "import numpy as np, strict\nx = np.ones(3)\nstrict.doubled(x)\nprint(x.sum())\n"
+    )
+    script = ("-m", "clfuse", "run", "script.py")
+    path = str(tmp_path / "site-packages")
+    refused = python(*script, cwd=tmp_path, PYTHONPATH=path)
+    assert "AssertionError" in refused.stderr
+    taken = python(*script, cwd=tmp_path, PYTHONPATH=path, CLFUSE_NUMPY_PACKAGES="other, strict")
+    assert (taken.stdout, taken.returncode) == ("6.0\n", 0), taken.stderr
+
+
 def test_torch_gets_the_memory_of_our_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = types.ModuleType("torch")
     for name in ("from_numpy", "as_tensor", "asarray"):
