@@ -384,7 +384,7 @@ def restored(values: np.ndarray, writeable: bool, shape: tuple[int, ...] | None 
     return made
 
 
-def set_state(handle: Handle, state: tuple[Any, ...]) -> None:
+def set_state(handle: Handle, state: Any) -> None:
     """`__setstate__`: become the array of a state of NumPy's. Views of what the array was keep its
     elements."""
     values: np.ndarray = np.ndarray((0,))
