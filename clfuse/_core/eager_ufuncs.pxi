@@ -135,7 +135,7 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
     out = array = where = None
     for key, item in kwargs.items():
         if key == "out":
-            if type(item) is tuple and PyTuple_GET_SIZE(item) == 1:
+            if type(item) is tuple and PyTuple_GET_SIZE(item) == 1 and quick.results == 1:
                 item = (<tuple>item)[0]
             if type(item) is not ARRAY or not is_ours(item) or not is_writeable(item):
                 return DEFER

@@ -23,6 +23,7 @@ _SHORT: Final = {
     "CONTIGUOUS": "c_contiguous",
     "FORTRAN": "f_contiguous",
 }
+_SETTABLE: Final = frozenset(("WRITEABLE", "W", "ALIGNED", "A", "WRITEBACKIFCOPY", "X"))
 _SHOWN: Final = (
     "C_CONTIGUOUS",
     "F_CONTIGUOUS",
@@ -93,9 +94,18 @@ class flagsobj:
     def aligned(self) -> bool:
         return True
 
+    @aligned.setter
+    def aligned(self, value: Any) -> None:
+        """Elements always are aligned: there is nothing to remember, as in `setflags`."""
+
     @property
     def writebackifcopy(self) -> bool:
         return False
+
+    @writebackifcopy.setter
+    def writebackifcopy(self, value: Any) -> None:
+        if value:
+            raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
 
     @property
     def fnc(self) -> bool:
@@ -133,9 +143,9 @@ class flagsobj:
         return getattr(self, _SHORT.get(name, name).lower())
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name not in ("WRITEABLE", "W"):
+        if name not in _SETTABLE:
             raise KeyError("Unknown flag")
-        self.writeable = value
+        setattr(self, _SHORT.get(name, name).lower(), value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, flagsobj) and self.num == other.num

@@ -368,6 +368,9 @@ class ndarray(MutatingMethods, _Common, metaclass=ArrayType):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return protocols.reduced(self, protocol)
 
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        protocols.set_state(self, state)
+
     __sizeof__ = protocols.memory_nbytes
 
     def __matmul__(self, other: Any) -> Any:

@@ -6,6 +6,10 @@ once more, on stand-ins of the arrays (their shapes and dtypes, filled with ones
 is raised in place of ours. Where NumPy raises nothing although our exception is about types, NumPy
 takes such a call, and makes it. Otherwise the values are wrong, and our exception stays.
 
+Of two exceptions of one class NumPy's has the right words, unless they tell of the values of
+arrays, which stand-ins have not. Such words change where stand-ins have other values, so NumPy's
+are taken where stand-ins full of zeros have the same.
+
 Calls that succeed pay nothing for it.
 """
 
@@ -55,18 +59,19 @@ class _Unanswerable(Exception):
 
 
 class _StandIns:
-    """Makes arguments for NumPy, as many as are allowed."""
+    """Makes arguments for NumPy, as many as are allowed, with `number` in all arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self._number = number
         self._left = MOST_ELEMENTS
 
     def of(self, value: Any) -> Any:
         """`value` with arrays of NumPy's for handles, and copies of NumPy's own."""
         if type(value) in handles.SCALARS:
-            return value._dtype.type(1)
+            return value._dtype.type(self._number)
         if isinstance(value, Handle):
             self._take(value._shape)
-            made = np.ones(value._shape, value._dtype)
+            made = np.full(value._shape, self._number, value._dtype)
             made.flags.writeable = is_writeable(value)
             return made
         if isinstance(value, np.ndarray):
@@ -94,16 +99,21 @@ class _StandIns:
 
 
 def numpys(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    number: int = 1,
 ) -> Exception | None:
     """The exception that NumPy's `function` raises on stand-ins of the arguments, or None.
+
+    `number` is the value of all elements of the stand-ins.
 
     Raises
     ------
     _Unanswerable
         No stand-ins can be made of these.
     """
-    stand_ins = _StandIns()
+    stand_ins = _StandIns(number)
     stand_in_args = stand_ins.of(args)
     stand_in_kwargs = stand_ins.of(dict(kwargs))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -133,8 +143,14 @@ def preferred_error(
     # A release that lacks a parameter of a later one says nothing of the call.
     if type(found) is TypeError and _NO_KEYWORD.search(str(found)):
         return error
-    # The same class: ours says which values were wrong, stand-ins have none.
-    return error if found is None or isinstance(error, type(found)) else found
+    if found is None:
+        return error
+    if not isinstance(error, type(found)):
+        return found
+    if str(error) == str(found):
+        return error
+    other = numpys(function, args, kwargs, 0)
+    return found if type(other) is type(found) and str(other) == str(found) else error
 
 
 def error_to_raise(

@@ -16,6 +16,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import (
     adopt_host_array,
     device_of,
+    from_host,
     host_copy,
     host_scalar,
     host_view,
@@ -26,6 +27,7 @@ from clfuse.arrays.memory_order import stride_order
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE
+from clfuse.dtypes import is_native
 from clfuse.eager import before
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.math.ufunc import ufunc
@@ -380,6 +382,20 @@ def restored(values: np.ndarray, writeable: bool, shape: tuple[int, ...] | None 
     if not writeable:
         made.flags.writeable = False
     return made
+
+
+def set_state(handle: Handle, state: Any) -> None:
+    """`__setstate__`: become the array of a state of NumPy's. Views of what the array was keep its
+    elements."""
+    values: np.ndarray = np.ndarray((0,))
+    values.__setstate__(state)
+    if not is_native(values.dtype):
+        raise TypeError(f"an array of dtype {values.dtype} is NumPy's: numpy.ndarray.__setstate__")
+    node_of(handle)
+    made = from_host(values)
+    node_of(made)
+    handle._storage, handle._shape, handle._dtype = made._storage, made._shape, made._dtype
+    handle._view = made._view
 
 
 def token(handle: Handle) -> tuple[str, Any]:

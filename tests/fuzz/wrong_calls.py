@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 import signal
 import warnings
 from collections.abc import Iterator
@@ -111,6 +112,16 @@ def public(kind: type[BaseException]) -> type[BaseException]:
         if base.__module__ in ("builtins", "numpy.exceptions", "numpy.linalg"):
             return base
     return kind
+
+
+_OF_SIGNATURES: Final = re.compile("argument|keyword|object at 0x")
+"""What is said of a call that does not fit a signature: it has names of ours in it."""
+
+
+def has_words_of(found: BaseException | None, expected: BaseException | None) -> bool:
+    """Whether `found` has the words of NumPy's error, or both are about a signature."""
+    said = str(expected)
+    return str(found) == said or bool(_OF_SIGNATURES.search(said))
 
 
 def _too_long(number: int, frame: FrameType | None) -> None:

@@ -121,6 +121,8 @@ def deliver_joined(node: Node, out: Any) -> Any:
     """The node as a new array, or written to `out`, whose shape has to be the same."""
     if out is None:
         return fresh(node)
+    if len(out.shape) != len(node.shape):
+        raise ValueError("Output array has wrong dimensionality")
     if tuple(out.shape) != node.shape:
         raise ValueError("Output array is the wrong shape")
     if isinstance(out, np.ndarray):

@@ -446,13 +446,15 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if counts.size != 1 or counts.dtype.kind not in "iu":
         raise NotNative("a number of repeats for every element")
     count = int(counts.reshape(())[()])
-    if count < 0:
-        raise ValueError("negative dimensions are not allowed")
     node = node_of(handle)
     if axis is None or not node.shape:
         node = build.reshape(node, (math.prod(node.shape),))
         axis = axis or 0
     place = strict_axis(axis, len(node.shape))
+    if count < 0:
+        if node.shape[place]:
+            raise ValueError("negative dimensions are not allowed")
+        count = 0
     inner = (*node.shape[: place + 1], 1, *node.shape[place + 1 :])
     outer = (*node.shape[: place + 1], count, *node.shape[place + 1 :])
     extent = node.shape[place] * count
