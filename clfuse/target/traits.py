@@ -164,6 +164,9 @@ class DeviceTraits:
     groups_progress : bool
         Whether a work-group that runs gets on while another one waits for it, and sees what
         others have stored by atomic operations.
+    narrow_positions : bool
+        Whether a computed position is made a number of 32 bits before it is added to an address,
+        where those are enough.
     build_options : str
         What the compiler is told beside what settings and the other traits ask for.
     builtins_read : str
@@ -221,6 +224,7 @@ class DeviceTraits:
     buffer_alignment: int = 1
     unaligned_vectors: bool = False
     groups_progress: bool = False
+    narrow_positions: bool = False
     build_options: str = ""
     builtins_read: str = ""
     libraries: tuple[str, ...] = ()
@@ -412,6 +416,15 @@ QUIRKS: tuple[Quirk, ...] = (
         " 512 bit, 3.1). Intel's runtime makes one load of it, and without it joins work-items to"
         " vectors, 5 times slower",
         "https://github.com/pocl/pocl/blob/v3.1/lib/kernel/vload.cl",
+    ),
+    Quirk(
+        "intel-cpu-loses-positions",
+        {"platform": r"^Intel\(R\) OpenCL$", "kind": "cpu"},
+        {"narrow_positions": True},
+        "where an index of 64 bits also takes part in a maximum of numbers (`i > x[i] ? i : x[i]`),"
+        " x[i] was any element, or a crash (2026.2, AVX-512); see the orders in"
+        " `ops.table.FAULTY_BUILTINS`, too",
+        "https://www.intel.com/content/www/us/en/developer/tools/opencl-cpu-runtime/overview.html",
     ),
     Quirk(
         "pocl-reads-a-header",
