@@ -169,6 +169,8 @@ class DeviceTraits:
         where those are enough.
     build_options : str
         What the compiler is told beside what settings and the other traits ask for.
+    group_options : str
+        What the compiler is told beside these, of kernels that are written for a GPU.
     builtins_read : str
         The macro by which the compiler's header of built-in functions knows that it was read: where
         it is defined, `runtime.drivers.builtins` declares what a program needs instead. Empty where
@@ -226,6 +228,7 @@ class DeviceTraits:
     groups_progress: bool = False
     narrow_positions: bool = False
     build_options: str = ""
+    group_options: str = ""
     builtins_read: str = ""
     libraries: tuple[str, ...] = ()
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
@@ -424,7 +427,16 @@ QUIRKS: tuple[Quirk, ...] = (
         "where an index of 64 bits also takes part in a maximum of numbers (`i > x[i] ? i : x[i]`),"
         " x[i] was any element, or a crash (2026.2, AVX-512); see the orders in"
         " `ops.table.FAULTY_BUILTINS`, too",
-        "https://www.intel.com/content/www/us/en/developer/tools/opencl-cpu-runtime/overview.html",
+        "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_C.html",
+    ),
+    Quirk(
+        "intel-cpu-joins-work-items",
+        {"platform": r"^Intel\(R\) OpenCL$", "kind": "cpu"},
+        {"group_options": "-D__kernel=__attribute__((intel_vec_len_hint(1)))__kernel"},
+        "where work-items of one vector went different ways, some stored what others were to store:"
+        " `if (i < 1) { a[i] = k; ... } else { a[i] = k * k; ... }` (2026.2, AVX-512). Our kernels"
+        " for CPUs have vectors of their own and few work-items",
+        "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_C.html",
     ),
     Quirk(
         "pocl-reads-a-header",
