@@ -60,7 +60,6 @@ KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
     (r"std|var", "unexpected keyword", "methods take what the functions take"),
     (r"any|all", "construct a dtype", "NumPy's methods have a hidden dtype in the place of `out`"),
     (r"unstack|rollaxis", "no attribute 'ndim'", "lists are taken, too"),
-    (r"array_split", "NumPy: ('array'", "NumPy counts the rows of a list, whatever the axis is"),
     (r"isreal|iscomplex", "scalar", "NumPy answers in Python's bool for a number of Python's"),
     (r"repeat", "negative dimensions", "NumPy takes a negative number of copies of nothing"),
     (r"min|max|amin|amax|all|any|dot|sum|prod|multi_dot|mean", "NumPy: ('scalar'",

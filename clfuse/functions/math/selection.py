@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from operator import index as as_index
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
+from clfuse.arrays.conversion import (
+    NotNative,
+    as_handle,
+    copied_node,
+    host_view,
+    requested_dtype,
+    value_node,
+)
 from clfuse.arrays.expressions import broadcast_shapes, choose, combine, convert, scalar
 from clfuse.arrays.handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from clfuse.arrays.memory_order import (
@@ -255,6 +263,9 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """The elements rounded to a number of decimals, halves to even."""
     handle = as_handle(a)
     places = as_index(decimals)
+    is_array = isinstance(out, Handle | np.ndarray)
+    if is_array and math.prod(out.shape) != math.prod(handle._shape):
+        raise ValueError("invalid output shape")
     if handle._dtype.kind in "iu" and places >= 0:
         return UFUNCS["positive"](handle, out=out)
     if handle._dtype.kind not in "fc":
@@ -289,6 +300,11 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     """The elements with numbers for NaN and the infinities."""
+    if not copy and isinstance(x, np.ndarray):  # it is written to where it lies
+        given = [host_view(v) if isinstance(v, Handle) else v for v in (nan, posinf, neginf)]
+        return np.nan_to_num(x, False, *given)
+    if not copy and not isinstance(x, Handle):
+        raise NotNative("of what is no array, in place")
     handle = as_handle(x)
     dtype = handle._dtype
     if dtype.kind != "f":
@@ -308,7 +324,7 @@ def nan_to_num(
     ):
         replacement = _replacement(value, handle, order)
         node = choose(test, replacement, node, dtype, node.shape)
-    if not copy and isinstance(x, Handle):
+    if not copy:
         if not is_writeable(x):
             raise ValueError("assignment destination is read-only")
         write(x, node)

@@ -244,9 +244,9 @@ def _variance(
     computing = _computing_dtype(handle, dtype)
     shape = handle._shape
     given = None if mean is _Missing else as_handle(mean)
-    order = None
-    if given is None or broadcast_shapes(shape, given._shape) == shape:
-        handle, axes, where, order = in_memory_order(handle, axes, where, out)
+    if given is not None and broadcast_shapes(shape, given._shape) != shape:
+        raise NotNative("about means of another shape")
+    handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     least = count.least
     if least is not None and ddof >= least:

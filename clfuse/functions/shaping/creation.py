@@ -183,6 +183,8 @@ def _sharing(value: Any, dtype: Any) -> Any:
     is_numpys = isinstance(value, np.ndarray) and type(value) in (np.ndarray, np.memmap)
     is_native = is_numpys and native_dtype(value.dtype) is not None
     if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
+        if not value.size:  # there is no memory to share
+            return from_host(value)
         node = share(value)
     if node is None:
         raise ValueError(_CANNOT_AVOID_COPY)
