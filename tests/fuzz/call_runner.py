@@ -66,6 +66,7 @@ KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
      "what is written to is returned, whatever the operands are"),
     (r"ndarray", "form", "the buffer is copied: it may be written to"),
     (r"i?fftshift", "not enough values", "a number has no axes to shift"),
+    (r"unpackbits", "value", "NumPy leaves what was in the memory where there are no bytes"),
     (r"(un)?packbits", "out of bounds", "NumPy takes a number for a vector here"),
     (r"\w+", "read-only; NumPy: ", "of two mistakes another one is named"),
     (r"indices", "negative dimensions", "they are refused in every form"),

@@ -30,6 +30,7 @@ from clfuse.arrays.memory_order import (
     turned_nodes,
 )
 from clfuse.arrays.promotion import BOOL, WEAK, Casting, constant_of, weak_kind
+from clfuse.arrays.views import reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions import attributes
@@ -267,6 +268,10 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if is_array and math.prod(out.shape) != math.prod(handle._shape):
         raise ValueError("invalid output shape")
     if handle._dtype.kind in "iu" and places >= 0:
+        shape = handle._shape
+        more = len(shape) - len(out.shape) if is_array else 0
+        if more > 0 and set(shape[:more]) == {1}:  # NumPy assigns them: axes of 1 may be missing
+            handle = reshape_view(handle, shape[more:])
         return UFUNCS["positive"](handle, out=out)
     if handle._dtype.kind not in "fc":
         raise NotNative(f"of {handle._dtype} to {places} decimals")

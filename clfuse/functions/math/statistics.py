@@ -455,6 +455,9 @@ def _nan_variance(
     """`_variance` of what is not NaN."""
     handle, mask = _present(a, where)
     _check_inexact(handle, dtype, out)
+    wide = handle._dtype if mean is _Missing else as_handle(mean)._dtype
+    if np.result_type(handle._dtype, wide) != handle._dtype:
+        raise NotNative("about means of a wider dtype")  # NumPy puts the distances into a copy
     return _variance(handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True)
 
 

@@ -360,13 +360,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         raise NotNative(f"mode {mode}")
     if isinstance(pad_width, dict):
         pad_width = _by_axis(pad_width, rank)
-    if np.asarray(pad_width).dtype.kind != "i":
+    given = np.asarray(pad_width)
+    if given.dtype.kind != "i":
         raise TypeError("`pad_width` must be of integral type.")
+    if np.any(given < 0):
+        raise ValueError("index can't contain negative values")
     if isinstance(kwargs.get("constant_values"), dict):
         raise NotNative("values by axis")
     widths = _pairs(pad_width, rank, "pad_width")
-    if any(width < 0 for pair in widths for width in pair):
-        raise ValueError("index can't contain negative values")
     values = _pairs(kwargs.get("constant_values", 0), rank, "constant_values")
     node = node_of(handle)
     for axis, (widths_here, fills) in enumerate(zip(widths, values, strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -110,3 +111,43 @@ def test_nothing_is_put_into_what_is_read_only(xp: ModuleType) -> None:
     for places, values in (([9], [1]), ([], [1]), ([1], [])):
         _raises(lambda p=places, v=values: xp.put(x, p, v), ValueError,
                 "put: output array is read-only")
+
+
+def test_integers_are_assigned_where_they_are_rounded_to(xp: ModuleType) -> None:
+    for shape, of_out in (((1,), ()), ((1, 2, 3), (2, 3)), ((1, 1), (1,))):
+        out = xp.zeros(of_out, "i4")
+        assert xp.round(xp.ones(shape, "i4"), out=out) is out
+        assert out.tolist() == np.ones(of_out, "i4").tolist()
+    _raises(lambda: xp.round(xp.ones((2, 3), "i4"), out=xp.zeros(6, "i4")), ValueError, "")
+
+
+def test_pads_of_a_number_are_not_negative(xp: ModuleType) -> None:
+    _raises(lambda: xp.pad(xp.array(3.0), -1, "edge"), ValueError, "negative values")
+
+
+def test_views_of_nothing_stay_read_only(xp: ModuleType) -> None:
+    x = xp.zeros((0, 3))
+    x.flags.writeable = False
+    tiled = xp.tile(x, 2)
+    assert tiled.shape == (0, 6)
+    assert not tiled.flags.writeable
+
+
+@pytest.mark.skipif("copy" not in inspect.signature(np.reshape).parameters, reason="since 2.1")
+def test_no_copy_is_any_false_number(xp: ModuleType) -> None:
+    wide = xp.broadcast_to(xp.arange(3), (2, 3))
+    _raises(lambda: xp.reshape(wide, (6,), copy=0), ValueError, "Unable to avoid creating a copy")
+
+
+def test_axes_that_are_swapped_are_numbers_first(xp: ModuleType) -> None:
+    _raises(lambda: xp.zeros((3, 3)).swapaxes(2, None), TypeError, "interpreted as an integer")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_variances_of_halves_about_floats_are_halves(xp: ModuleType) -> None:
+    for values in ([], [1.0, np.nan, 2.5]):
+        x, mean = np.array(values, np.float16), np.float32([1.5])
+        expected = np.nanvar(x, mean=mean)
+        found = xp.nanvar(xp.asarray(x), mean=xp.asarray(mean))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(found), expected)
