@@ -14,6 +14,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays import views
 from clfuse.arrays.conversion import host_view, move_to_device
 from clfuse.arrays.handle import Handle, fresh, is_writeable, node_of
+from clfuse.arrays.memory_order import copy_in_order
 from clfuse.arrays.promotion import Casting
 from clfuse.dispatch.host_call import announced, host_call
 from clfuse.dispatch.registry import UFUNCS
@@ -222,8 +223,7 @@ class ArrayMethods(Handle):
 
     def flatten(self, order: Any = "C") -> Any:
         """The elements as a new vector."""
-        flat = manipulation.ravel(self, order)
-        return fresh(node_of(flat))
+        return copy_in_order(manipulation.ravel(self, order), "C")
 
     def transpose(self, *axes: Any) -> Any:
         """`numpy.transpose`; the axes as one argument or as several."""

@@ -41,6 +41,7 @@ from clfuse.arrays.memory_order import (
     Permutation,
     arrange_axes,
     asked_order,
+    copy_in_order,
     is_fortran,
     map_in_order,
     parse_order,
@@ -74,6 +75,8 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
+    if wanted is handle._dtype:
+        return copy_in_order(handle, order)
     return map_in_order(handle, lambda node: cast_for_assignment(node, wanted), order)
 
 
