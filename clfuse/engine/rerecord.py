@@ -142,10 +142,10 @@ def record_again(
             return None
         updates = updates_of(number)
         if updates is None:
-            operands = _operands(items, number, is_there)
+            numbers = _operands(items, number, is_there)
         else:
-            operands = tuple([items[update][4] for update in updates])
-        for operand in operands:
+            numbers = tuple([items[update][4] for update in updates])
+        for operand in numbers:
             if operand not in needed:
                 needed.add(operand)
                 stack.append(operand)

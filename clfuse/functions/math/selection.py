@@ -306,7 +306,9 @@ def nan_to_num(
 ) -> Any:
     """The elements with numbers for NaN and the infinities."""
     if not copy and isinstance(x, np.ndarray):  # it is written to where it lies
-        given = [host_view(v) if isinstance(v, Handle) else v for v in (nan, posinf, neginf)]
+        given: list[Any] = [
+            host_view(each) if isinstance(each, Handle) else each for each in (nan, posinf, neginf)
+        ]
         return np.nan_to_num(x, False, *given)
     if not copy and not isinstance(x, Handle):
         raise NotNative("of what is no array, in place")

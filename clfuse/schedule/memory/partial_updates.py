@@ -84,7 +84,7 @@ def partly_there(
             continue
         regions = [updated_region(items, each) for each in chain]
         stored = [_stored_region(schedule.steps[place], value) for place in done]
-        if any(regions.count(each) != 1 for each in stored):
+        if any(each is None or regions.count(each) != 1 for each in stored):
             continue  # it cannot be said which of them a step is
         made = {regions.index(each) for each in stored if each is not None}
         for end in range(len(chain) + 1):
