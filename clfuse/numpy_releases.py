@@ -104,6 +104,9 @@ HAS_DLPACK_1: Final = _takes(lambda: np.zeros(1).__dlpack__(max_version=(1, 0)))
 MEAN_OF_NOTHING: Final = _warning(lambda: np.mean(np.zeros(0)), RuntimeWarning)
 """What NumPy says of a mean of no elements."""
 
+PADS_BY_AXIS: Final = _takes(lambda: np.pad(np.zeros(1), {0: 1}))
+"""Whether `pad` takes a dict of widths."""
+
 SORTS_DESCENDING: Final = "descending" in inspect.signature(np.sort).parameters
 """Whether `sort` and `argsort`, functions and methods, take ``descending`` (2.5)."""
 

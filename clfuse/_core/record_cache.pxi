@@ -107,18 +107,26 @@ cdef object held(object node):
 
 def copier(plain):
     """``array.copy()`` of an array that lies in C order, but not on the host, before `plain`: nodes do
-    not change, so that a copy is the same one."""
+    not change, so that a copy is the same one. Bytes that are seen as bools are copied as bytes."""
 
     def copy(*args, **kwargs):
         if not kwargs and PyTuple_GET_SIZE(args) == 1:
             self = <object>PyTuple_GET_ITEM(args, 0)
             if is_ours(self) and <tuple>get(self, h_shape) and not is_on_host(self):
                 node = orderly(self)
-                if type(node) is Node:
+                if type(node) is Node and not is_of_bytes(self):
                     return held(node)
         return plain(*args, **kwargs)
 
     return copy
+
+
+cdef bint is_of_bytes(object array):
+    """Whether an array of bools, not on the host, lies in a cell of another dtype."""
+    dtype = get(array, h_dtype)
+    return (<PyArray_Descr *>dtype).type_num == NPY_BOOL and (
+        get(get(get(array, h_cell), s_node), n_dtype) is not dtype
+    )
 
 
 cdef object holding(object storage):

@@ -26,7 +26,7 @@ from clfuse.runtime.memory.buffers import AS_A_WHOLE, HOST_NBYTES
 from . import errstate
 from . import handle as handles
 from .expressions import convert
-from .handle import DTYPES, Handle, fresh, layout, native_dtype, node_of
+from .handle import DTYPES, Handle, bytes_of, fresh, layout, native_dtype, node_of
 from .host_array import is_calculated_here, wrap_result
 from .memory_order import copy_order, permuted_node, stride_order, turned_back
 from .promotion import BOOL, COMPLEX128, FLOAT64, INT64
@@ -372,6 +372,8 @@ def host_view(handle: Handle) -> np.ndarray:
     if buffer is not None and node.dtype is handle._dtype and buffer.seen_by_host:
         offset, strides = layout(handle)
         return _strided(stored_view(node), handle._shape, offset, strides)
+    if (held := bytes_of(handle)) is not None:
+        return host_view(held).view(handle._dtype)
     order = copy_order(handle)
     if order is None:
         return stored_view(node_of(handle))

@@ -424,6 +424,21 @@ def keep_bytes(handle: Handle) -> None:
     rebind(storage, build.cast(storage.node, DTYPES["uint8"]))
 
 
+def bytes_of(handle: Handle) -> Any:
+    """The array's bytes, where it is one of bools whose storage holds bytes (`keep_bytes`); None of
+    any other, and in a trace."""
+    if handle._dtype is not _BOOL or handle._view is None or trace.active() is not None:
+        return None
+    if handle._storage.node.dtype is not DTYPES["uint8"]:
+        return None
+    made = _new(ARRAY)
+    made._storage = handle._storage
+    made._shape = handle._shape
+    made._dtype = DTYPES["uint8"]
+    made._view = handle._view
+    return made
+
+
 def modify(handle: Handle, op: Op, operand: Node) -> None:
     """Write ``op(handle, operand)`` to the array; it has the array's shape and dtype."""
     storage = handle._storage

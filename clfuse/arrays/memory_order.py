@@ -18,6 +18,7 @@ from . import reinterpret
 from .handle import (
     Handle,
     View,
+    bytes_of,
     c_strides,
     fresh,
     is_contiguous,
@@ -236,9 +237,16 @@ def turned_back(handle: Any, order: Permutation) -> Any:
     return handle
 
 
-def copy_in_order(handle: Handle) -> Any:
-    """A new array with the same values, lying as NumPy's copy in order "K" does."""
-    return map_in_order(handle, lambda node: node)
+def copy_in_order(handle: Handle, order: Any = "K") -> Any:
+    """A new array with the same bytes, lying as NumPy's copy in `order` does."""
+    held = bytes_of(handle)
+    if held is None:
+        return map_in_order(handle, lambda node: node, order)
+    made = map_in_order(held, lambda node: node, order)
+    made._dtype = handle._dtype
+    if made._view is None:
+        made._view = View(0, c_strides(made._shape), None, True)
+    return made
 
 
 def map_in_order(handle: Handle, compute: Callable[[Node], Node], order: Any = "K") -> Any:

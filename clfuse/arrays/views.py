@@ -262,6 +262,7 @@ def transpose_view(handle: Handle, axes: Any = None) -> Any:
 def swap_axes(handle: Handle, axis1: Any, axis2: Any) -> Any:
     """`numpy.swapaxes`."""
     rank = len(handle._shape)
+    axis1, axis2 = as_index(axis1), as_index(axis2)
     one = normalized_axis(axis1, rank, "axis1")
     two = normalized_axis(axis2, rank, "axis2")
     order = list(range(rank))

@@ -14,6 +14,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays import views
 from clfuse.arrays.conversion import host_view, move_to_device
 from clfuse.arrays.handle import Handle, fresh, is_writeable, node_of
+from clfuse.arrays.memory_order import copy_in_order
 from clfuse.arrays.promotion import Casting
 from clfuse.dispatch.host_call import announced, host_call
 from clfuse.dispatch.registry import UFUNCS
@@ -222,8 +223,7 @@ class ArrayMethods(Handle):
 
     def flatten(self, order: Any = "C") -> Any:
         """The elements as a new vector."""
-        flat = manipulation.ravel(self, order)
-        return fresh(node_of(flat))
+        return copy_in_order(manipulation.ravel(self, order), "C")
 
     def transpose(self, *axes: Any) -> Any:
         """`numpy.transpose`; the axes as one argument or as several."""
@@ -276,12 +276,6 @@ class ArrayMethods(Handle):
         newer = {} if descending is None else {"descending": descending}
         return sorting.argsort(self, axis, kind, order, stable=stable, **newer)
 
-    def argpartition(
-        self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
-    ) -> Any:
-        """`numpy.argpartition`."""
-        return sorting.argpartition(self, kth, axis, kind, order)
-
     # -- values -----------------------------------------------------------------------------------
 
     def astype(
@@ -325,16 +319,13 @@ class ArrayMethods(Handle):
 
     def byteswap(self, inplace: bool = False) -> Any:
         """The elements with their bytes in the opposite order."""
-        if type(self) in handles.SCALARS and not inplace:
-            return host_call(self._dtype.type.byteswap, (self,), {}, name="ndarray.byteswap")
+        if type(self) in handles.SCALARS:
+            given = (self, inplace)  # NumPy's error, where it is in place
+            return host_call(self._dtype.type.byteswap, given, {}, name="ndarray.byteswap")
         swapped = host_call(np.ndarray.byteswap, (self,), {}, name="ndarray.byteswap")
         if inplace:
             subscripts.put(self, Ellipsis, swapped)
         return self if inplace else swapped
-
-    def dot(self, b: Any, out: Any = None) -> Any:
-        """`numpy.dot`."""
-        return products.dot(self, b, out)
 
     # -- to the host ------------------------------------------------------------------------------
 
@@ -402,6 +393,16 @@ class MutatingMethods(Handle):
     ) -> None:
         """Bring every element of `kth` to where it is in a sorted array, smaller ones before."""
         sorting.partition_in_place(self, kth, axis, kind, order)
+
+    def argpartition(
+        self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+    ) -> Any:
+        """`numpy.argpartition`."""
+        return sorting.argpartition(self, kth, axis, kind, order)
+
+    def dot(self, b: Any, out: Any = None) -> Any:
+        """`numpy.dot`."""
+        return products.dot(self, b, out)
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Let the array be written to, or not."""

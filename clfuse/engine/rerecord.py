@@ -18,6 +18,7 @@ from clfuse.ir.snapshot import shape_at
 from clfuse.runtime.memory.buffers import Buffer
 from clfuse.schedule.memory.buffers import writes_of
 from clfuse.schedule.memory.hazards import Place, place_of
+from clfuse.schedule.memory.partial_updates import partly_there, updated_region
 from clfuse.schedule.records import (
     Kernel,
     Launch,
@@ -27,7 +28,6 @@ from clfuse.schedule.records import (
     Store,
     UserLaunch,
 )
-from clfuse.schedule.rewrite.write_regions import normal_form
 
 __all__ = ["is_host_step", "latest_values", "record_again"]
 
@@ -83,7 +83,7 @@ def record_again(
         Steps on the host that may have written a part.
     """
     whole, written = _whole_values(schedule, is_done, begun)
-    partly = _partly_written(items, schedule, is_done, begun)
+    partly = partly_there(items, schedule, is_done, begun)
     copies = _copied_reads(schedule, is_done, whole)
     inputs: dict[int, Buffer] = {}
     for number, known in enumerate(schedule.values):
@@ -96,7 +96,10 @@ def record_again(
     def value_at(number: int) -> int | None:
         """The value whose place holds what the node at this position is."""
         value = schedule.stored.get(number)
-        return value if value in whole else partly.get(number)
+        if value in whole:
+            return value
+        found = partly.get(number)
+        return found.value if found is not None and not found.stale else None
 
     def is_there(number: int) -> bool:
         return value_at(number) is not None
@@ -108,11 +111,28 @@ def record_again(
             return None
         return copies.get((items[item[3]][2], item[1], *item[2]))
 
+    def place_shown(number: int) -> int | None:
+        """The value whose place holds the elements that the node at this position is a view of,
+        where it does not hold all of what they are of."""
+        item = items[number]
+        if item[0] is None or item[0].kind is not Kind.VIEW:
+            return None
+        found = partly.get(item[3])
+        return found.value if found is not None and found.shows(item[1], *item[2]) else None
+
+    def updates_of(number: int) -> tuple[int, ...] | None:
+        """The updates that make the node at this position of what lies in a place."""
+        found = partly.get(number)
+        is_update = items[number][0] is not None and items[number][0].kind is Kind.UPDATE
+        return found.missing if found is not None and is_update else None
+
     needed, stack = {position}, [position]
     while stack:
         number = stack.pop()
         item = items[number]
         if len(item) == 1 or is_there(number) or copy_of(number) is not None:
+            continue
+        if place_shown(number) is not None:
             continue
         if item[0] is None:
             if item[2] not in inputs:
@@ -120,7 +140,12 @@ def record_again(
             continue
         if item[0].kind in _BY_IDENTITY or item[0].dtype is None:
             return None
-        for operand in _operands(items, number, is_there):
+        updates = updates_of(number)
+        if updates is None:
+            numbers = _operands(items, number, is_there)
+        else:
+            numbers = tuple([items[update][4] for update in updates])
+        for operand in numbers:
             if operand not in needed:
                 needed.add(operand)
                 stack.append(operand)
@@ -146,6 +171,19 @@ def record_again(
             count = schedule.values[copy.value].nbytes // copy.dtype.itemsize
             whole_copy = _leaf(buffer, (count,), copy.dtype)
             made[number] = build.view(whole_copy, item[1], copy.access.offset, copy.access.strides)
+        elif (shown := place_shown(number)) is not None:
+            buffer = places[shown]
+            assert buffer is not None
+            whole_array = _leaf(buffer, items[item[3]][1], item[0].dtype)
+            made[number] = build.view(whole_array, item[1], *item[2])
+        elif (updates := updates_of(number)) is not None:
+            buffer = places[partly[number].value]
+            assert buffer is not None
+            node = _leaf(buffer, item[1], item[0].dtype)
+            for update in updates:
+                op, shape, param = items[update][:3]
+                node = Node(op, (node, made[items[update][4]]), shape, op.dtype, param)
+            made[number] = node
         else:
             op, shape, param = item[:3]
             operands = tuple([made[operand] for operand in _operands(items, number, is_there)])
@@ -165,7 +203,7 @@ def _operands(
     if item[0].kind is not Kind.UPDATE:
         return operands
     base, value = operands
-    if _updated_region(items, number) == (0, ((math.prod(item[1]), 1),)):
+    if updated_region(items, number) == (0, ((math.prod(item[1]), 1),)):
         return (value,)
     while (
         not is_there(base)
@@ -211,69 +249,6 @@ def _copied_reads(
                     place, strides = load.access.offset, load.access.strides
                     found[source.buffer, phase.extents, place, strides] = store
     return found
-
-
-def _partly_written(
-    items: Sequence[tuple[Any, ...]],
-    schedule: Schedule,
-    is_done: Sequence[bool],
-    begun: Collection[int],
-) -> dict[int, int]:
-    """Nodes of which no value of the plan is, but which lie where a value will be, by position.
-
-    Updates of one array are several steps of one value, where nothing reads what is between. When
-    the first of these steps are done, its place holds what the last of their updates makes.
-    """
-    found = {}
-    for position, value in schedule.stored.items():
-        chain = []
-        number = position
-        while (
-            items[number][0] is not None and items[number][0].kind is Kind.UPDATE
-            and schedule.stored.get(number, value) == value
-        ):
-            chain.append(number)
-            number = items[number][3]
-        steps = [
-            place for place, step in enumerate(schedule.steps)
-            if any(value in writes_of(launch) for launch in step)
-        ]
-        done = [place for place in steps if is_done[place]]
-        if not 0 < len(done) < len(steps) or any(place in begun for place in steps):
-            continue
-        if done != steps[: len(done)] or len(chain) != len(steps):
-            continue
-        chain.reverse()
-        regions = [_stored_region(schedule.steps[place], value) for place in done]
-        if regions == [_updated_region(items, number) for number in chain[: len(done)]]:
-            found[chain[len(done) - 1]] = value
-    return found
-
-
-_Region = tuple[int, tuple[tuple[int, int], ...]]
-"""First element, and (extent, stride) a dimension: equal for the same elements."""
-
-
-def _stored_region(step: Sequence[Launch], value: int) -> _Region | None:
-    """The elements that a step stores of a value; None where that is more than one region."""
-    (launch,) = step if len(step) == 1 else (None,)
-    if not isinstance(launch, Kernel) or not launch.kind.elementwise or launch.phases != [launch]:
-        return None
-    stores = [store for store in launch.stores if store.value == value]
-    if len(stores) != 1 or launch.where or stores[0].access.jumps or stores[0].access.within:
-        return None
-    access = stores[0].access
-    return _region(launch.extents, access.offset, access.strides)
-
-
-def _updated_region(items: Sequence[tuple[Any, ...]], number: int) -> _Region:
-    offset, strides = items[number][2]
-    return _region(shape_at(items, items[number][4]), offset, strides)
-
-
-def _region(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> _Region:
-    shift, dims = normal_form(shape, strides)
-    return offset + shift, tuple(dims)
 
 
 def _whole_values(

@@ -33,6 +33,7 @@ from clfuse.arrays.handle import (
 )
 from clfuse.arrays.memory_order import (
     asked_order,
+    copy_in_order,
     is_fortran,
     map_in_order,
     parse_order,
@@ -271,6 +272,8 @@ def cast_to(
         warnings.warn(_COMPLEX_TO_REAL, np.exceptions.ComplexWarning, user_stacklevel())
     if type(handle) in handles.SCALARS:
         return result(cast(node_of(handle), wanted))
+    if wanted is handle._dtype:
+        return copy_in_order(handle, letter)
     return map_in_order(handle, lambda node: cast(node, wanted), letter)
 
 

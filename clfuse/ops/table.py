@@ -143,6 +143,31 @@ _FLOATS: Final = ("float16", "float32", "float64")
 _DOUBLE_EXP: Final = ("exp", "float64")
 _INTEGERS: Final = tuple([f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)])
 
+
+def _of_numbers(kept: str, usual: str) -> str:
+    """An expression for single numbers of 64 bits, and the usual one for vectors of them."""
+    return f"sizeof({{T}}) > 8 ? {usual} : {kept}"
+
+
+def _kept_orders(less: str) -> tuple[tuple[str, str, str], ...]:
+    """Row, expression of numbers, usual expression; `less` says whether {0} is less than {1}."""
+    greater = f"({less} ? {{1}} : {{0}})"
+    smaller = f"({less} ? {{0}} : {{1}})"
+    clip = smaller.replace("{1}", "{2}").replace("{0}", greater)
+    return (
+        *[(name, greater, "max({0}, {1})") for name in ("maximum", "fmax")],
+        *[(name, smaller, "min({0}, {1})") for name in ("minimum", "fmin")],
+        ("clip", clip, "min(max({0}, {1}), {2})"),
+    )
+
+
+_KEPT_ORDERS: Final = {
+    "int64": _kept_orders("sub_sat({0}, {1}) < 0"),
+    "uint64": _kept_orders("sub_sat(as_{I}({0}) ^ LONG_MIN, as_{I}({1}) ^ LONG_MIN) < 0"),
+}
+"""Orders that a compiler does not know for `max` and `min`: a difference has the sign of the exact
+one where it saturates."""
+
 FAULTY_BUILTINS: Final = (
     FaultyBuiltins(
         _POCL,
@@ -177,6 +202,16 @@ FAULTY_BUILTINS: Final = (
         {("invert", dtype): "kept_invert_{T}({0})" for dtype in _INTEGERS},
         "Intel's runtime 2026.2 for AVX-512: ~min(x, y) of two numbers (not of vectors) gives 6 for"
         " 5 and 3, and max(~min(max(x, a), b), c) is an illegal instruction",
+    ),
+    FaultyBuiltins(
+        _INTEL,
+        {
+            (name, dtype): _of_numbers(kept, usual)
+            for dtype, orders in _KEPT_ORDERS.items() for name, kept, usual in orders
+        },
+        "Intel's runtime 2026.2 for AVX-512: where a number of 64 bits is an index and takes part"
+        " in a maximum or minimum (not of vectors), as in max(a - i - x[i], b), the compiler takes"
+        " any register for the index: wrong values, or a crash. Here it sees no maximum",
     ),
     FaultyBuiltins(
         _POCL,

@@ -164,8 +164,13 @@ class DeviceTraits:
     groups_progress : bool
         Whether a work-group that runs gets on while another one waits for it, and sees what
         others have stored by atomic operations.
+    narrow_positions : bool
+        Whether a computed position is made a number of 32 bits before it is added to an address,
+        where those are enough.
     build_options : str
         What the compiler is told beside what settings and the other traits ask for.
+    group_options : str
+        What the compiler is told beside these, of kernels that are written for a GPU.
     builtins_read : str
         The macro by which the compiler's header of built-in functions knows that it was read: where
         it is defined, `runtime.drivers.builtins` declares what a program needs instead. Empty where
@@ -221,7 +226,9 @@ class DeviceTraits:
     buffer_alignment: int = 1
     unaligned_vectors: bool = False
     groups_progress: bool = False
+    narrow_positions: bool = False
     build_options: str = ""
+    group_options: str = ""
     builtins_read: str = ""
     libraries: tuple[str, ...] = ()
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
@@ -412,6 +419,24 @@ QUIRKS: tuple[Quirk, ...] = (
         " 512 bit, 3.1). Intel's runtime makes one load of it, and without it joins work-items to"
         " vectors, 5 times slower",
         "https://github.com/pocl/pocl/blob/v3.1/lib/kernel/vload.cl",
+    ),
+    Quirk(
+        "intel-cpu-loses-positions",
+        {"platform": r"^Intel\(R\) OpenCL$", "kind": "cpu"},
+        {"narrow_positions": True},
+        "where an index of 64 bits also takes part in a maximum of numbers (`i > x[i] ? i : x[i]`),"
+        " x[i] was any element, or a crash (2026.2, AVX-512); see the orders in"
+        " `ops.table.FAULTY_BUILTINS`, too",
+        "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_C.html",
+    ),
+    Quirk(
+        "intel-cpu-joins-work-items",
+        {"platform": r"^Intel\(R\) OpenCL$", "kind": "cpu"},
+        {"group_options": "-D__kernel=__attribute__((intel_vec_len_hint(1)))__kernel"},
+        "where work-items of one vector went different ways, some stored what others were to store:"
+        " `if (i < 1) { a[i] = k; ... } else { a[i] = k * k; ... }` (2026.2, AVX-512). Our kernels"
+        " for CPUs have vectors of their own and few work-items",
+        "https://registry.khronos.org/OpenCL/specs/3.0-unified/html/OpenCL_C.html",
     ),
     Quirk(
         "pocl-reads-a-header",

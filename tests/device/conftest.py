@@ -3,6 +3,7 @@ kernels in Python (both ways that a call may take)."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -33,6 +34,16 @@ def enough_memory() -> None:
     """Nobody remembers the calls for memory that failed in another test."""
     for pool in list(pools.all_pools):
         pool.relax()
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """For tests that count bytes: arrays that other tests have left in cycles go before it, and no
+    garbage is collected while it runs."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

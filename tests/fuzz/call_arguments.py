@@ -79,7 +79,7 @@ class Drawing:
 
     def number(self) -> str:
         if self.name in COMPARISONS:  # NumPy crashes for integers that no dtype holds with where=
-            return self.random.choice(("2", "-1", "1.5", "True", "0.5j", "np.int8(3)"))
+            return self.random.choice(("2", "3", "1.5", "True", "0.5j", "np.int8(3)"))
         return self.random.choice(
             (
                 "2",

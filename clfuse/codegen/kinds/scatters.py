@@ -90,7 +90,7 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
     rest = [item for item in before if item.var not in first]
     k.value = body.lines(rest, 1, registers, UNIFORM)
     k.value += body.lines([item for item in inside if item.var not in first], 1, registers)
-    position = registers[scatter.position].text
+    position = body.position(registers[scatter.position])
     pointer = arguments.buffer(store.value, store.dtype, written=True)
     k.place = f"{pointer} + ({body.place(store.access)} + {position})"
     k.memory = memory_type(store.dtype)

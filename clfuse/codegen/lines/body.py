@@ -266,7 +266,7 @@ class Body(Addresses):
             text = self._gathered(pointer, item, width, position)
         else:
             if position is not None:  # the same for all lanes
-                pointer = f"({pointer} + {position.text})"
+                pointer = f"({pointer} + {self.position(position)})"
             text = self.turned.get(item.var) or self._loaded(pointer, item, width)
         if item.dtype.kind == "b":
             zero = vector("uchar", width)
@@ -274,6 +274,12 @@ class Body(Addresses):
         if item.dtype.char == "e":
             text = self.writer(width).from_half(text)
         return text, Register(name, item.dtype)
+
+    def position(self, register: Register) -> str:
+        """A computed position that is the same for all lanes, to be added to an address."""
+        if self.traits.narrow_positions and self.arguments.index_type == "int":
+            return f"(int)({register.text})"
+        return register.text
 
     def _ask(self, item: Load, dim: int, count: int) -> str:
         """A statement that asks for what the loop will load `count` indices of `dim` later."""

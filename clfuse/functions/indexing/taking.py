@@ -232,9 +232,9 @@ def _type_of(choice: Any) -> Any:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def _target(a: Any) -> Handle:
+def _target(a: Any, what: str = "assignment destination") -> Handle:
     if isinstance(a, Handle) and not is_writeable(a):
-        raise ValueError("assignment destination is read-only")
+        raise ValueError(f"{what} is read-only")
     return _array_of_elements(a)
 
 
@@ -251,10 +251,12 @@ def _array_of_elements(a: Any) -> Handle:
 @native(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values to places of the flattened array; the last of several at one place stays."""
-    target = _target(a)
+    if mode not in _MODES:
+        raise NotNative("the places are of another kind")
+    target = _target(a, "put: output array")
     places = _plain_indices(ind)
     values = _converted(v, target._dtype)
-    if places.dtype.name == "uint64" or mode not in _MODES:
+    if places.dtype.name == "uint64":
         raise NotNative("the places are of another kind")
     if not math.prod(places.shape) or not math.prod(values._shape):
         return

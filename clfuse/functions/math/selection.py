@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from operator import index as as_index
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, copied_node, requested_dtype, value_node
+from clfuse.arrays.conversion import (
+    NotNative,
+    as_handle,
+    copied_node,
+    host_view,
+    requested_dtype,
+    value_node,
+)
 from clfuse.arrays.expressions import broadcast_shapes, choose, combine, convert, scalar
 from clfuse.arrays.handle import DTYPES, Handle, fresh, is_writeable, node_of, result, write
 from clfuse.arrays.memory_order import (
@@ -22,6 +30,7 @@ from clfuse.arrays.memory_order import (
     turned_nodes,
 )
 from clfuse.arrays.promotion import BOOL, WEAK, Casting, constant_of, weak_kind
+from clfuse.arrays.views import reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions import attributes
@@ -255,7 +264,14 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """The elements rounded to a number of decimals, halves to even."""
     handle = as_handle(a)
     places = as_index(decimals)
+    is_array = isinstance(out, Handle | np.ndarray)
+    if is_array and math.prod(out.shape) != math.prod(handle._shape):
+        raise ValueError("invalid output shape")
     if handle._dtype.kind in "iu" and places >= 0:
+        shape = handle._shape
+        more = len(shape) - len(out.shape) if is_array else 0
+        if more > 0 and set(shape[:more]) == {1}:  # NumPy assigns them: axes of 1 may be missing
+            handle = reshape_view(handle, shape[more:])
         return UFUNCS["positive"](handle, out=out)
     if handle._dtype.kind not in "fc":
         raise NotNative(f"of {handle._dtype} to {places} decimals")
@@ -289,6 +305,13 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     """The elements with numbers for NaN and the infinities."""
+    if not copy and isinstance(x, np.ndarray):  # it is written to where it lies
+        given: list[Any] = [
+            host_view(each) if isinstance(each, Handle) else each for each in (nan, posinf, neginf)
+        ]
+        return np.nan_to_num(x, False, *given)
+    if not copy and not isinstance(x, Handle):
+        raise NotNative("of what is no array, in place")
     handle = as_handle(x)
     dtype = handle._dtype
     if dtype.kind != "f":
@@ -308,7 +331,7 @@ def nan_to_num(
     ):
         replacement = _replacement(value, handle, order)
         node = choose(test, replacement, node, dtype, node.shape)
-    if not copy and isinstance(x, Handle):
+    if not copy:
         if not is_writeable(x):
             raise ValueError("assignment destination is read-only")
         write(x, node)

@@ -244,9 +244,9 @@ def _variance(
     computing = _computing_dtype(handle, dtype)
     shape = handle._shape
     given = None if mean is _Missing else as_handle(mean)
-    order = None
-    if given is None or broadcast_shapes(shape, given._shape) == shape:
-        handle, axes, where, order = in_memory_order(handle, axes, where, out)
+    if given is not None and broadcast_shapes(shape, given._shape) != shape:
+        raise NotNative("about means of another shape")
+    handle, axes, where, order = in_memory_order(handle, axes, where, out)
     count = _Count(handle, axes, where)
     least = count.least
     if least is not None and ddof >= least:
@@ -455,6 +455,9 @@ def _nan_variance(
     """`_variance` of what is not NaN."""
     handle, mask = _present(a, where)
     _check_inexact(handle, dtype, out)
+    wide = handle._dtype if mean is _Missing else as_handle(mean)._dtype
+    if np.result_type(handle._dtype, wide) != handle._dtype:
+        raise NotNative("about means of a wider dtype")  # NumPy puts the distances into a copy
     return _variance(handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True)
 
 

@@ -41,6 +41,7 @@ from clfuse.arrays.memory_order import (
     Permutation,
     arrange_axes,
     asked_order,
+    copy_in_order,
     is_fortran,
     map_in_order,
     parse_order,
@@ -74,6 +75,8 @@ def _converted(handle: Handle, dtype: Any, copy: bool | None, order: Any) -> Any
         return handle
     if copy is False:
         raise ValueError(_CANNOT_AVOID_COPY)
+    if wanted is handle._dtype:
+        return copy_in_order(handle, order)
     return map_in_order(handle, lambda node: cast_for_assignment(node, wanted), order)
 
 
@@ -183,6 +186,8 @@ def _sharing(value: Any, dtype: Any) -> Any:
     is_numpys = isinstance(value, np.ndarray) and type(value) in (np.ndarray, np.memmap)
     is_native = is_numpys and native_dtype(value.dtype) is not None
     if is_native and (dtype is None or value.dtype == np.dtype(dtype)):
+        if not value.size:  # there is no memory to share
+            return from_host(value)
         node = share(value)
     if node is None:
         raise ValueError(_CANNOT_AVOID_COPY)

@@ -24,6 +24,7 @@ from clfuse.dispatch.record_cache import cache_recording
 from clfuse.functions.indexing import subscripts
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.numpy_releases import PADS_BY_AXIS
 
 from .creation import order_array
 from .manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, sliced
@@ -226,7 +227,8 @@ def _cut(handle: Any, axis: int, bounds: list[int]) -> list[Any]:
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     """Views of parts along an axis, as equal as may be, or cut at the places given."""
     handle = as_handle(ary)
-    extent = handle._shape[axis]  # NumPy's IndexError where there is none
+    # NumPy's IndexError where there is no such axis. It counts the rows of a list.
+    extent = ary.shape[axis] if hasattr(ary, "shape") else len(ary)
     place = normalized_axis(axis, len(handle._shape))
     try:
         bounds = [0, *[int(cut) for cut in indices_or_sections], extent]
@@ -248,7 +250,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     try:
         len(indices_or_sections)
     except TypeError:
-        if as_handle(ary)._shape[axis] % indices_or_sections:
+        if ary.shape[axis] % indices_or_sections:
             raise ValueError("array split does not result in an equal division") from None
     return array_split(ary, indices_or_sections, axis)
 
@@ -259,7 +261,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     handle = as_handle(ary)
     if not handle._shape:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
-    return split(handle, indices_or_sections, 1 if ary.ndim > 1 else 0)
+    return split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
 
 
 @native(np.vsplit)
@@ -268,7 +270,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     handle = as_handle(ary)
     if len(handle._shape) < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
-    return split(handle, indices_or_sections, 0)
+    return split(ary, indices_or_sections, 0)
 
 
 @native(np.dsplit)
@@ -277,7 +279,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     handle = as_handle(ary)
     if len(handle._shape) < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
-    return split(handle, indices_or_sections, 2)
+    return split(ary, indices_or_sections, 2)
 
 
 def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
@@ -297,11 +299,24 @@ if hasattr(np, "unstack"):  # since NumPy 2.1
 # -- padded ---------------------------------------------------------------------------------------
 
 
+def _by_axis(widths: dict[Any, Any], rank: int) -> list[tuple[int, int]]:
+    """Widths that a dict gives to axes, as NumPy takes them: 0 for the others."""
+    if not PADS_BY_AXIS:
+        raise TypeError("`pad_width` must be of integral type.")
+    pairs = [(0, 0)] * rank
+    for axis, width in widths.items():
+        match width:
+            case int(both):
+                pairs[axis] = both, both
+            case tuple((int(before), int(after))):
+                pairs[axis] = before, after
+            case _:
+                raise NotNative("widths of another kind")
+    return pairs
+
+
 def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
     """A pad argument as (before, after), one pair an axis."""
-    if isinstance(value, dict):
-        chosen: list[Any] = [value.get(axis, value.get(axis - rank, 0)) for axis in range(rank)]
-        return [(item, item) if np.ndim(item) == 0 else tuple(item) for item in chosen]
     try:
         return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (rank, 2)).tolist()]
     except ValueError as error:
@@ -345,11 +360,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     }
     if mode not in known or not kwargs.keys() <= known[mode] or kwargs.get("reflect_type") == "odd":
         raise NotNative(f"mode {mode}")
-    if not isinstance(pad_width, dict) and np.asarray(pad_width).dtype.kind != "i":
+    if isinstance(pad_width, dict):
+        pad_width = _by_axis(pad_width, rank)
+    given = np.asarray(pad_width)
+    if given.dtype.kind != "i":
         raise TypeError("`pad_width` must be of integral type.")
-    widths = _pairs(pad_width, rank, "pad_width")
-    if any(width < 0 for pair in widths for width in pair):
+    if np.any(given < 0):
         raise ValueError("index can't contain negative values")
+    if isinstance(kwargs.get("constant_values"), dict):
+        raise NotNative("values by axis")
+    widths = _pairs(pad_width, rank, "pad_width")
     values = _pairs(kwargs.get("constant_values", 0), rank, "constant_values")
     node = node_of(handle)
     for axis, (widths_here, fills) in enumerate(zip(widths, values, strict=True)):

@@ -83,7 +83,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     made = reshape_view(handle, wanted)
     if copy:
         return fresh(node_of(made))
-    if copy is False and made._storage is not handle._storage:
+    if copy is not None and made._storage is not handle._storage:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return made
 
@@ -480,6 +480,8 @@ def tile(A: Any, reps: Any) -> Any:
         wide += (count, extent)
     shape = tuple([count * extent for count, extent in zip(counts, extents, strict=True)])
     require_room(shape, handle._dtype)
+    if 0 in extents:  # NumPy copies nothing
+        return reshape_view(handle, shape)
     node = build.broadcast(build.reshape(node_of(handle), tuple(narrow)), tuple(wide))
     return fresh(build.reshape(node, shape))
 

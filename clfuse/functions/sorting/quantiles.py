@@ -156,6 +156,8 @@ def _quantiles(
     # NumPy calculates with one number of elements; its formulas take an array of them as well.
     properties = _METHODS[method]
     count = lanes.counts[..., None]
+    if not is_weak and wanted.dtype.kind == "f":  # NumPy's number has none of its own
+        count = cast_to(count, wanted.dtype)
     formula = rehomed(properties["get_virtual_index"])
     virtual = formula(count, as_handle(wanted))
     if virtual.dtype.kind in "iu":

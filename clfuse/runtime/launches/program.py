@@ -162,6 +162,8 @@ def build_options(device: Device, *, relaxed: bool) -> str:
         options.append("-cl-fp32-correctly-rounded-divide-sqrt")
     if device.traits.build_options:
         options.append(device.traits.build_options)
+    if device.traits.schedule == "gpu" and device.traits.group_options:
+        options.append(device.traits.group_options)
     return " ".join(options)
 
 

@@ -38,7 +38,10 @@ of the same arrays, need the rest."""
 _lock = threading.RLock()
 """Held while a kernel runs on any simulated device: a process has one handler of faults."""
 
-COMPILED: Final = {"expressions", "builtins_read", "build_options", "correctly_rounded_divide"}
+COMPILED: Final = {
+    "expressions", "builtins_read", "build_options", "group_options", "correctly_rounded_divide",
+    "narrow_positions",
+}  # fmt: skip
 """Traits that are about the compiler at hand."""
 
 HELD_SECONDS: Final = 5.0
@@ -120,6 +123,8 @@ class Simulation:
             traits,
             expressions={**traits.expressions, **native.expressions},
             builtins_read=native.builtins_read,
+            narrow_positions=native.narrow_positions,
+            group_options=native.group_options,
             build_options=f"{native.build_options} -cl-std={_language(row, native)}".strip(),
             quirks=(*traits.quirks, *_about_compiler(native.quirks)),
         )

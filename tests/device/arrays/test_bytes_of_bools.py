@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -63,3 +64,34 @@ def test_an_array_of_bools_still_owns_its_bytes(xp: ModuleType) -> None:
     assert all((x.flags.owndata, x.flags.c_contiguous, x.flags.writeable))
     x.shape = (3, 2)
     assert np.asarray(x).tolist() == [[False, False], [False, True], [True, True]]
+
+
+COPIES = {
+    "copy": lambda m, x: x.copy(),
+    "np.copy": lambda m, x: m.copy(x),
+    "array": lambda m, x: m.array(x),
+    "astype": lambda m, x: x.astype(bool),
+    "flatten": lambda m, x: x.flatten(),
+    "part": lambda m, x: x[1:].copy(),
+    "backwards": lambda m, x: x[::-1].copy(),
+    "transposed": lambda m, x: x.reshape(2, -1).T.copy("K"),
+}
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("size", [4, 40_000])
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_of_bools_have_their_bytes(
+    name: str, size: int, host_us: int, xp: ModuleType
+) -> None:
+    def bytes_of(m: ModuleType) -> list[int]:
+        x = m.zeros(size, bool)
+        x.view("u1")[1] = 5
+        copied = COPIES[name](m, x)
+        assert copied.base is None or name == "transposed"
+        assert copied.sum() == 1
+        assert copied.tolist() == np.array(copied, copy=True).tolist()
+        return np.asarray(copied).reshape(-1).view("u1").tolist()
+
+    with xp.config.override(host_us=host_us) if xp is not np else nullcontext():
+        assert bytes_of(xp) == bytes_of(np)

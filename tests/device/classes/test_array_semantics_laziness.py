@@ -120,6 +120,7 @@ def forces(xp: ModuleType, x: Any, y: Any, z: Any) -> tuple[Any, Any, Any]:
     return tuple((d * inverse).sum(axis=1) for d in (dx, dy, dz))  # type: ignore[return-value]
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_sums_of_all_pairs_are_one_kernel_without_the_matrix(
         xp: ModuleType, launched: Launched) -> None:
     bodies = 1000

@@ -48,6 +48,7 @@ def test_it_counts_as_before():
     assert len({count["kernels_launched"] for count in counts[1:]}) == 1
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_memory_goes_back_with_the_results():
     mine = stored(np.arange(50_000.0))
 

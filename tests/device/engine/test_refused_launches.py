@@ -3,6 +3,7 @@ does not need it, too."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 import clfuse as cf
 from clfuse.ir import journal
-from clfuse.tools.check import driver_faults
+from clfuse.runtime.context import lost
+from clfuse.tools.check import driver_faults, ended_early
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -127,4 +129,36 @@ def test_what_a_refused_launch_reads_is_not_written_over() -> None:
         np.testing.assert_array_equal(y.get(), taken)
         np.testing.assert_array_equal(x.get(), old * 8)
     assert not device.lost
+    assert not journal.rests
+
+
+@pytest.mark.filterwarnings("ignore::clfuse.KernelBuildWarning")
+@pytest.mark.parametrize("status", [-5, -54])
+@pytest.mark.parametrize("seed", [60290, 60291])
+def test_updates_that_were_made_in_another_order_are_kept(seed: int, status: int) -> None:
+    """On a device with memory of its own the later update comes first, and the other is refused:
+    `y[2:, 1:] *= 3` and what a kernel adds to `y[:, 0]`."""
+    shape, lines = ended_early.generate(seed)
+    wanted = ended_early.looked(ended_early.Subject(np).record(shape, lines))
+    subject, device = ended_early.Subject(cf), cf.get_device()
+    for schedule in ("cpu", "gpu"):
+        with cf.config.override(host_us=0, schedule=schedule):
+            found: list[str] = []
+
+            def noted(*arguments: Any, found: list[str] = found) -> bool:
+                found.append(driver_faults.kernel_of(*arguments))
+                return False
+
+            given = subject.record(shape, lines)
+            with driver_faults.failing(device, "clEnqueueNDRangeKernel", 0, which=noted):
+                cf.evaluate(*given.values())
+            for name in dict.fromkeys(found):
+                given = subject.record(shape, lines)
+                is_chosen = partial(launches, name)
+                with driver_faults.failing(
+                    device, "clEnqueueNDRangeKernel", status, which=is_chosen
+                ):
+                    with suppress(cf.ClfuseError, lost.driver_error()):
+                        cf.evaluate(*given.values())
+                    assert ended_early.looked(given) == wanted
     assert not journal.rests

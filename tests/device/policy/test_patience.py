@@ -287,7 +287,7 @@ def stored(xp: ModuleType, values: np.ndarray) -> object:
 VALUES = np.arange(600_000.0).reshape(6, -1) + 1
 
 
-@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.usefixtures("shared_memory", "uncollected")
 def test_an_array_that_nobody_else_has_is_written_in_place(xp: ModuleType) -> None:
     x, mine = stored(xp, VALUES), VALUES.copy()
     before = xp.stats()["device_bytes_now"]
@@ -305,7 +305,7 @@ def test_an_array_that_nobody_else_has_is_written_in_place(xp: ModuleType) -> No
     assert_array_equal(x, mine)
 
 
-@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.usefixtures("shared_memory", "uncollected")
 def test_what_numpy_computed_is_counted_while_it_is_held(xp: ModuleType) -> None:
     x = stored(xp, VALUES)
     before = xp.stats()["device_bytes_now"]

@@ -127,6 +127,7 @@ def test_a_host_view_copies_nothing_where_memory_is_shared(device):
     assert buffer.exported
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_memory_has_no_next_owner_while_any_view_of_it_lives(device):
     if not device.traits.unified_memory:
         pytest.skip("the device has memory of its own")
@@ -237,6 +238,7 @@ def test_a_block_is_at_most_a_sixteenth_too_large():
         assert size % pool.ALIGNMENT == 0
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_counters_follow_what_is_allocated(device):
     gc.collect()
     now = counters["device_bytes_now"]
@@ -259,6 +261,7 @@ def test_memory_of_any_size_is_aligned_for_the_widest_vector(device):
         assert view.ctypes.data % 128 == 0
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_more_than_the_largest_allocation_is_refused(device, axpy):
     kept = buffers.upload(device, np.arange(1000, dtype=np.float32))
     gc.collect()

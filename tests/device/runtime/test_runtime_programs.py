@@ -170,6 +170,7 @@ def test_a_launch_does_not_wait(device, axpy, gate):
     assert event.command_execution_status == 0
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_launches_of_many_threads_keep_their_arguments_apart(device, axpy):
     # Few threads, many launches: a kernel object holds one set of arguments.
     def work(number):

@@ -455,6 +455,7 @@ def test_results_are_arrays_of_their_own(xp: ModuleType) -> None:
         assert host(later).tolist() == [0.5, 1.5, 2.5]
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_donated_memory_holds_results_and_nobody_else_sees_it(
     xp: ModuleType, shares_memory: bool
 ) -> None:
