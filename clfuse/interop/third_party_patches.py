@@ -165,6 +165,16 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
     },
+    "matplotlib.axes._axes": {"Axes.errorbar": _host_view},
+    "matplotlib.cbook": dict.fromkeys(("_reshape_2D", "delete_masked_points"), _host_view),
+    "matplotlib.collections": {"PolyCollection.set_verts": _host_view},
+    "matplotlib.colorbar": {"Colorbar.set_alpha": _host_view},
+    "matplotlib.colorizer": {"Colorizer.to_rgba": _host_view},
+    "matplotlib.colors": dict.fromkeys(("_to_rgba_no_colorcycle", "to_rgba_array"), _host_view),
+    "matplotlib.markers": {"MarkerStyle._set_marker": _host_view},
+    "matplotlib.streamplot": {"streamplot": _host_view},
+    "matplotlib.tri._triinterpolate": {"TriInterpolator.__init__": in_shared_memory},
+    "mpl_toolkits.mplot3d.art3d": {"Poly3DCollection.__init__": _host_view},
     "torch": dict.fromkeys(("from_numpy", "as_tensor", "asarray", "tensor"), in_shared_memory),
     "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
     "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},
@@ -238,8 +248,9 @@ PACKAGES: Final[dict[str, Turn]] = {
         in_shared_memory,
     ),
     **dict.fromkeys(  # they read
-        ("arviz", "awkward", "catboost", "corner", "lightgbm", "polars", "pyarrow", "qiskit",
-         "sparse", "tensornetwork", "uproot", "xgboost"),
+        ("arviz", "awkward", "catboost", "corner", "lightgbm", "mlxtend", "polars", "pyarrow",
+         "qiskit", "scipy", "seaborn", "shap", "sklearn", "sparse", "statsmodels", "tensornetwork",
+         "uproot", "xgboost"),
         deeply(host_view),
     ),
 }
@@ -249,6 +260,14 @@ are named by CLFUSE_NUMPY_PACKAGES."""
 _OPERATORS: Final = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
 )  # fmt: skip
+
+IN_PYTHON: Final = frozenset(("scipy", "seaborn", "sklearn", "statsmodels"))
+"""Packages of which only what is written in Python is opened, it calls what is compiled: methods,
+and functions where programs find them. Private modules call each other's as they are."""
+
+_APART: Final = frozenset(("_lib", "_test_runner", "externals", "tests", "transform"))
+"""Parts of these that belong to other packages, look at who calls them, or take our arrays' own
+memory."""
 
 METHODS: Final = frozenset((
     "__init__", "__call__", "__getitem__", "__setitem__", "__array_ufunc__",
@@ -265,12 +284,21 @@ they are given an array of ours (`functions.rebound`)."""
 # -- putting ours before theirs -------------------------------------------------------------------
 
 
+OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
+"""Parameters to which functions of SciPy's and others write: these share memory."""
+
+
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        named = {name: turned(value) for name, value in kwargs.items()} if kwargs else kwargs
+        if not kwargs:
+            return function(*map(turned, args))
+        named = {
+            name: in_shared_memory(value) if name in OUTPUTS else turned(value)
+            for name, value in kwargs.items()
+        }
         return function(*map(turned, args), **named)
 
     return call
@@ -321,6 +349,8 @@ def with_open_method(function: Callable[..., Any], name: str) -> Callable[..., A
 def open_doors(module: types.ModuleType) -> None:
     """Put our functions before those of the module, also where they were imported from it."""
     package = module.__name__.partition(".")[0]
+    if not _has_doors(module.__name__):
+        return  # what is compiled may name itself otherwise than it was found
     if module.__name__ == "numpy.ctypeslib":
         _open_pointers(module)
     if module.__name__.startswith(COMPILED):
@@ -332,12 +362,18 @@ def open_doors(module: types.ModuleType) -> None:
         PATCHES[module.__name__](module)
         if module.__name__ not in DOORS:
             return
-    if package in PACKAGES and not _is_installed(module):
+    if package in PACKAGES and not (_is_installed(module) and _takes_numpys_alone(package)):
         return
     for below in list(vars(module).values()) if package in PACKAGES else ():
         if isinstance(below, types.ModuleType) and _is_made_by(below, module):
             open_doors(below)
     _open(module, _doors_of(module))
+
+
+def _takes_numpys_alone(package: str) -> bool:
+    """Whether a package does not keep to the array API standard, as SciPy and scikit-learn do where
+    they are told to."""
+    return package not in ("scipy", "sklearn") or os.environ.get("SCIPY_ARRAY_API", "0") == "0"
 
 
 def _is_installed(module: types.ModuleType) -> bool:
@@ -361,6 +397,7 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
     family = [
         other for name, other in list(sys.modules.items()) if name.partition(".")[0] == package
     ]
+    made: dict[str, tuple[Any, Any]] = {}
     for name, opened in doors.items():
         kind, is_method, method = name.partition(".")
         if is_method:
@@ -369,13 +406,14 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
         function = vars(module).get(name)
         if not callable(function) or isinstance(function, type):
             continue
-        made = opened(function)
-        setattr(module, name, made)
-        if getattr(function, "__module__", None) != module.__name__:
-            continue
-        for other in family:
-            if vars(other).get(name) is function:
-                setattr(other, name, made)
+        open_one = opened(function)
+        setattr(module, name, open_one)
+        if getattr(function, "__module__", None) == module.__name__:
+            made[name] = function, open_one
+    for other in family:
+        for name in made.keys() & vars(other).keys():
+            if vars(other)[name] is made[name][0]:
+                setattr(other, name, made[name][1])
 
 
 def _is_made_by(below: types.ModuleType, module: types.ModuleType) -> bool:
@@ -398,7 +436,14 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
 
 def _has_doors(name: str) -> bool:
     is_listed = name in DOORS or name in SOLVERS or name in PATCHES
-    return is_listed or name.startswith((COMPOSED, COMPILED)) or name.partition(".")[0] in PACKAGES
+    return is_listed or name.startswith((COMPOSED, COMPILED)) or _is_of_package(name)
+
+
+def _is_of_package(name: str) -> bool:
+    package, _, rest = name.partition(".")
+    if package not in PACKAGES:
+        return False
+    return package not in IN_PYTHON or _APART.isdisjoint(rest.split("."))
 
 
 def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
@@ -422,15 +467,28 @@ def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
     """What opens all that is public of a module."""
 
     def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
-        made: Any = open_to_ours(function, turn)
-        made.of_package = True
-        return made  # type: ignore[no-any-return]
+        is_python = type(function) is types.FunctionType  # what is compiled may have no hash
+        known: Any = _opened.get(function) if is_python else None
+        if known is None:
+            known = open_to_ours(function, turn)
+            known.of_package = True
+            if is_python:
+                _opened[function] = known
+        return known  # type: ignore[no-any-return]
 
     return dict.fromkeys(_public(module), open_once)
 
 
+_opened: Final[dict[Callable[..., Any], Any]] = {}
+"""What stands for a function, wherever it is found."""
+
+
 def _public(module: types.ModuleType) -> Iterator[str]:
     """The names of a module's own functions, and of its classes' methods."""
+    package, _, rest = module.__name__.partition(".")
+    if package in IN_PYTHON:
+        yield from _public_in_python(module, package, rest.rpartition(".")[2][:1] == "_")
+        return
     if any(name.endswith(_SWIG) for name in vars(module)):
         return
     for key, value in vars(module).items():
@@ -447,6 +505,25 @@ def _public(module: types.ModuleType) -> Iterator[str]:
                 if name[0] != "_" or name in METHODS:
                     yield f"{key}.{name}"
 
+
+def _public_in_python(module: types.ModuleType, package: str, is_private: bool) -> Iterator[str]:
+    """`_public` of one of `IN_PYTHON`."""
+    for key, value in vars(module).items():
+        if key[0] == "_":
+            continue
+        if type(value) is types.FunctionType:
+            of_package = (value.__module__ or "").partition(".")[0] == package
+            if of_package and not is_private and not hasattr(value, "of_package"):
+                yield key
+        elif issubclass(type(value), type) and value.__module__ == module.__name__:
+            if not _is_open(value):
+                continue
+            for name, method in vars(value).items():
+                if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
+                    yield f"{key}.{name}"
+
+
+_DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))
 
 _SWIG: Final = "_swigregister"
 """Names of what gives a class the functions of a module that SWIG has made, which must be those of
