@@ -1,0 +1,135 @@
+"""What SciPy, scikit-learn and matplotlib ask for by NumPy's class, or write to: arguments that are
+no data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse
+from tests.ecosystem.comparing import LINE, MATRIX, VALUES, agree
+
+ndimage = pytest.importorskip("scipy.ndimage")
+optimize = pytest.importorskip("scipy.optimize")
+signal = pytest.importorskip("scipy.signal")
+
+SIGNS = (VALUES > 0).astype(float)
+
+
+def written(call: Callable[[Any], Any], m: Any, dtype: Any = float, shape: Any = (8, 6)) -> Any:
+    """What `call` leaves in the array that it gets."""
+    made = m.zeros(shape, dtype)
+    call(made)
+    return made * 2
+
+
+OUTPUTS: dict[str, Callable[[Any], Any]] = {
+    "gaussian": lambda m: written(
+        lambda o: ndimage.gaussian_filter(m.asarray(VALUES), 1, output=o), m
+    ),
+    "label": lambda m: written(lambda o: ndimage.label(m.asarray(SIGNS), output=o), m, np.int32),
+    "erosion": lambda m: written(
+        lambda o: ndimage.binary_erosion(m.asarray(SIGNS), output=o), m, bool
+    ),
+    "gradient": lambda m: written(
+        lambda o: ndimage.morphological_gradient(m.asarray(VALUES), 3, output=o), m
+    ),
+    "distances": lambda m: written(
+        lambda o: ndimage.distance_transform_edt(m.asarray(SIGNS), distances=o), m
+    ),
+    "indices": lambda m: written(
+        lambda o: ndimage.distance_transform_edt(
+            m.asarray(SIGNS), return_distances=False, return_indices=True, indices=o
+        ), m, np.int32, (2, 8, 6)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_scipy_writes_to_our_arrays(name: str, host_us: int) -> None:
+    with clfuse.config.override(host_us=host_us):
+        agree(OUTPUTS[name])
+
+
+ARGUMENTS: dict[str, Callable[[Any], Any]] = {
+    "heights": lambda m: signal.find_peaks(m.sin(m.asarray(LINE) * 9), height=m.full(50, 0.5))[0],
+    "a bracket": lambda m: optimize.root_scalar(
+        lambda x: x * x - 2, bracket=m.asarray([0.0, 2])
+    ).root,
+    "bounds": lambda m: optimize.minimize(
+        lambda x: m.sum((x - 2) ** 2), m.zeros(2), bounds=m.asarray([[-1.0, 1], [-1, 3]])
+    ).x,
+    "a filter": lambda m: signal.sosfilt(signal.butter(3, m.asarray(LINE)[3], output="sos"),
+                                         m.asarray(LINE)),
+    "a rotation": lambda m: pytest.importorskip("scipy.spatial.transform").Rotation.from_euler(
+        "xyz", m.asarray(VALUES)[0, :3]).apply(m.asarray(VALUES)[1, :3]),
+    "a low rank": lambda m: pytest.importorskip("scipy.linalg.interpolative").svd(
+        m.asarray(MATRIX), 2)[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_scipy_takes_our_arrays_for_numpys(name: str, host_us: int) -> None:
+    with clfuse.config.override(host_us=host_us):
+        agree(ARGUMENTS[name], rtol=1e-6)
+
+
+def searched(m: Any) -> Any:
+    linear = pytest.importorskip("sklearn.linear_model")
+    selection = pytest.importorskip("sklearn.model_selection")
+    x, y = m.asarray(VALUES), m.asarray(VALUES)[:, 0] * 2
+    grid = selection.GridSearchCV(linear.Ridge(), {"alpha": m.logspace(-2, 2, 5)}, cv=2).fit(x, y)
+    path = linear.enet_path(x, y, alphas=m.asarray([0.1, 0.01]), precompute=x.T @ x)
+    lasso = linear.LassoCV(alphas=m.logspace(-3, 0, 4), cv=2).fit(x, y)
+    return [grid.best_params_["alpha"], path[1], lasso.alpha_]
+
+
+def test_scikit_learn_takes_our_arrays_for_numpys() -> None:
+    agree(searched, rtol=1e-6)
+
+
+DRAWN: dict[str, Callable[[Any, Any], Any]] = {
+    "streams by colour": lambda a, m: a.streamplot(
+        m.arange(6.0), m.arange(8.0), m.asarray(VALUES), m.asarray(VALUES) * 0 + 1,
+        color=m.asarray(VALUES), linewidth=m.asarray(VALUES) ** 2, density=0.3,
+    ),
+    "colours": lambda a, m: a.scatter(
+        m.arange(8), m.arange(8), c=m.abs(m.asarray(VALUES)[:, :3]).clip(0, 1)
+    ),
+    "an error bar": lambda a, m: a.errorbar(
+        m.arange(5), m.asarray(LINE)[:5], yerr=m.asarray(LINE)[:10].reshape(2, 5)
+    ),
+    "boxes": lambda a, m: a.boxplot([m.asarray(LINE), m.asarray(LINE)[:9]]),
+    "a marker": lambda a, m: a.plot([0, 1], marker=m.asarray([[0.0, 0], [1, 0], [0, 1]])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_matplotlib_takes_our_arrays_for_numpys(name: str) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    def picture(m: Any) -> Any:
+        figure, axes = pyplot.subplots(figsize=(2, 1.5))
+        DRAWN[name](axes, m)
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba()).copy()
+        pyplot.close(figure)
+        return pixels
+
+    agree(picture, rtol=0)
+
+
+def test_matplotlib_keeps_values_that_it_sorts() -> None:
+    tri = pytest.importorskip("matplotlib.tri")
+
+    def interpolated(m: Any) -> Any:
+        x, y = m.asarray(VALUES[:, 0]), m.asarray(VALUES[:, 1])
+        return tri.CubicTriInterpolator(tri.Triangulation(x, y), x + y)(x * 0.9, y * 0.9).filled(0)
+
+    agree(interpolated, rtol=1e-8)
