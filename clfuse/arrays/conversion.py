@@ -170,6 +170,10 @@ def array_of(value: Any, *args: Any, **options: Any) -> Any:
 
     NumPy takes nothing but its own arrays from ``__array__``.
     """
+    if not args and not options and hasattr(getattr(value, "__array__", None), OF_PROGRAM):
+        found = own_array(value)
+        if isinstance(found, Handle):
+            return found
     try:
         return np.array(value, *args, copy=None, **options)
     except ValueError:
@@ -187,8 +191,13 @@ def own_array(value: Any) -> Any:
         return value if is_same else items
     if isinstance(value, np.ndarray | Handle) or not hasattr(type(value), "__array__"):
         return value
-    found = value.__array__()
+    method = type(value).__array__
+    found = getattr(method, OF_PROGRAM, method)(value)
     return found if isinstance(found, Handle) else value
+
+
+OF_PROGRAM: Final = "of_program"
+"""What has the program's own method, where another stands in its place (`protocols.for_numpy`)."""
 
 
 def contains_handles(items: Iterable[Any], depth: int = 1) -> bool:

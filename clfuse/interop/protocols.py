@@ -14,6 +14,7 @@ import numpy as np
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import (
+    OF_PROGRAM,
     adopt_host_array,
     device_of,
     from_host,
@@ -126,6 +127,19 @@ def to_numpy(handle: Handle, dtype: Any, copy: bool | None) -> np.ndarray:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return host_view(handle).astype(dtype)
     return host_copy(handle) if copy else host_view(handle)
+
+
+def for_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An ``__array__`` of a program's class, as NumPy takes it: an array of NumPy's in the place of
+    one of ours, which `conversion.own_array` still gets."""
+
+    @functools.wraps(method)
+    def __array__(self: Any, *args: Any, **options: Any) -> Any:
+        made = method(self, *args, **options)
+        return to_numpy(made, None, None) if isinstance(made, Handle) else made
+
+    setattr(__array__, OF_PROGRAM, method)
+    return __array__
 
 
 def interface(handle: Handle) -> dict[str, Any]:

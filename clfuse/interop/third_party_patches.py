@@ -82,6 +82,19 @@ _PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
 DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
+def called_back(turned: Turn) -> Turn:
+    """`turned`; a function of the program's returns what `turned` gives of its results."""
+
+    def with_results(value: Any) -> Any:
+        if type(value) is types.FunctionType or type(value) is types.MethodType:
+            from .opened_objects import Callback
+
+            return Callback(value, turned)
+        return turned(value)
+
+    return with_results
+
+
 in_shared_memory: Final = deeply(seen_by_numpy)
 """What compiled code gets that may write to it."""
 
@@ -224,7 +237,21 @@ def _registered(library: str) -> Callable[[types.ModuleType], None]:
     return register
 
 
+def _keep_generators(random: Any) -> None:
+    """Have `numpy.random.default_rng`, by which packages take what they are given, take ours."""
+    plain = random.default_rng
+
+    @functools.wraps(plain)
+    def default_rng(seed: Any = None) -> Any:
+        kind = type(seed)
+        is_ours = kind.__module__.startswith("clfuse") and hasattr(kind, "standard_normal")
+        return sys.modules["clfuse"].random.default_rng(seed) if is_ours else plain(seed)
+
+    random.default_rng = default_rng
+
+
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+    "numpy.random": _keep_generators,
     "autoray.autoray": _registered("autoray"),
     "casadi.casadi": _registered("casadi"),
     "deap.creator": _tabled("class_replacers"),
@@ -249,25 +276,23 @@ PACKAGES: Final[dict[str, Turn]] = {
     ),
     **dict.fromkeys(  # they read
         ("arviz", "awkward", "catboost", "corner", "lightgbm", "mlxtend", "polars", "pyarrow",
-         "qiskit", "scipy", "seaborn", "shap", "sklearn", "sparse", "statsmodels", "tensornetwork",
-         "uproot", "xgboost"),
+         "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels", "tensornetwork", "uproot",
+         "xgboost"),
         deeply(host_view),
     ),
+    "scipy": called_back(deeply(host_view)),
 }
 """Package -> what its public functions, and the methods of its classes, get of an argument. More
 are named by CLFUSE_NUMPY_PACKAGES."""
 
-_OPERATORS: Final = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
-)  # fmt: skip
+_OPERATORS: Final = "add sub mul truediv floordiv mod pow matmul and or xor".split()
 
 IN_PYTHON: Final = frozenset(("scipy", "seaborn", "sklearn", "statsmodels"))
 """Packages of which only what is written in Python is opened, it calls what is compiled: methods,
 and functions where programs find them. Private modules call each other's as they are."""
 
 _APART: Final = frozenset(("_lib", "_test_runner", "externals", "tests", "transform"))
-"""Parts of these that belong to other packages, look at who calls them, or take our arrays' own
-memory."""
+"""Parts of these that belong to others, look at who calls them, or take our arrays' own memory."""
 
 METHODS: Final = frozenset((
     "__init__", "__call__", "__getitem__", "__setitem__", "__array_ufunc__",
@@ -300,48 +325,6 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             for name, value in kwargs.items()
         }
         return function(*map(turned, args), **named)
-
-    return call
-
-
-class Solver:
-    """An object of C whose method `name` takes our arrays, too; all else is the object's."""
-
-    def __init__(self, solver: Any, name: str) -> None:
-        self._solver = solver
-        setattr(self, name, open_to_ours(getattr(solver, name), _host_view))
-
-    @property  # type: ignore[misc] # one that cannot be set
-    def __class__(self) -> Any:
-        return type(self._solver)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._solver, name)
-
-    def __dir__(self) -> list[str]:
-        return dir(self._solver)
-
-    def __repr__(self) -> str:
-        return repr(self._solver)
-
-
-class Compiled(Solver):
-    """An object of C that is called with our arrays, too, and may write to them."""
-
-    def __init__(self, compiled: Any) -> None:
-        super().__init__(compiled, "__call__")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return open_to_ours(self._solver, in_shared_memory)(*args, **kwargs)
-
-
-def with_open_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`function`, whose result's method `name` takes our arrays."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        return Compiled(result) if name == "__call__" else Solver(result, name)
 
     return call
 
@@ -452,8 +435,16 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
         turns = DOORS[name].items()
         return {key: functools.partial(open_to_ours, turned=turn) for key, turn in turns}
     if name in SOLVERS:
-        methods = SOLVERS[name].items()
-        return {key: functools.partial(with_open_method, name=method) for key, method in methods}
+        from .opened_objects import with_open_method
+
+        whole = functools.partial(open_to_ours, turned=in_shared_memory)
+        read = functools.partial(open_to_ours, turned=_host_view)
+        return {
+            key: functools.partial(
+                with_open_method, name=method, opened=whole if method == "__call__" else read
+            )
+            for key, method in SOLVERS[name].items()
+        }
     if name.startswith(COMPOSED):
         return {
             key: for_ours

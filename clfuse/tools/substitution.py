@@ -92,6 +92,8 @@ class Substitution:
         self._guarded_import_module = self._make_import_module()
         self._execute: Callable[..., Any] = ExtensionFileLoader.exec_module
         self._open_and_execute = self._make_execute()
+        self._build_class: Callable[..., type] = builtins.__build_class__
+        self._build_and_show = self._make_build_class()
 
     # -- whose code is it --------------------------------------------------------------------------
 
@@ -306,6 +308,21 @@ class Substitution:
 
         return exec_module
 
+    def _make_build_class(self) -> Callable[..., type]:
+        original, serves = self._build_class, self.serves
+
+        def build_class(body: types.FunctionType, name: str, *bases: Any, **options: Any) -> type:
+            """A class of the user's whose objects are arrays by ``__array__``: NumPy, of whom other
+            packages ask for that, takes none of ours."""
+            made = original(body, name, *bases, **options)
+            method = vars(made).get("__array__") if isinstance(made, type) else None
+            if isinstance(method, types.FunctionType) and serves(body.__globals__):
+                protocols = self._import_module(f"{REPLACEMENT}.interop.protocols")
+                made.__array__ = protocols.for_numpy(method)  # type: ignore[attr-defined]
+            return made
+
+        return build_class
+
     def _answer_importorskip(self) -> None:
         """Let ``pytest.importorskip("numpy")``, which looks into `sys.modules`, give a test the
         module that its import statements give it."""
@@ -331,12 +348,14 @@ class Substitution:
         builtins.__import__ = self._guarded_import
         importlib.import_module = self._guarded_import_module
         ExtensionFileLoader.exec_module = self._open_and_execute  # type: ignore[method-assign]
+        builtins.__build_class__ = self._build_and_show
 
     def remove(self) -> None:
         """Put back what `install` replaced."""
         builtins.__import__ = self._import
         importlib.import_module = self._import_module
         ExtensionFileLoader.exec_module = self._execute  # type: ignore[method-assign]
+        builtins.__build_class__ = self._build_class
 
     def __enter__(self) -> Substitution:
         self.install()

@@ -3,14 +3,19 @@ no data."""
 
 from __future__ import annotations
 
+import inspect
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clfuse
+from clfuse.interop.opened_objects import Callback
 from tests.ecosystem.comparing import LINE, MATRIX, VALUES, agree
+from tests.support.processes import python
 
 ndimage = pytest.importorskip("scipy.ndimage")
 optimize = pytest.importorskip("scipy.optimize")
@@ -77,6 +82,61 @@ ARGUMENTS: dict[str, Callable[[Any], Any]] = {
 def test_scipy_takes_our_arrays_for_numpys(name: str, host_us: int) -> None:
     with clfuse.config.override(host_us=host_us):
         agree(ARGUMENTS[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("method", ["BFGS", "CG", "L-BFGS-B", "SLSQP", "TNC", "trust-ncg"])
+def test_scipy_calls_back_for_our_arrays(method: str, host_us: int) -> None:
+    def found(m: Any) -> Any:
+        goal = m.arange(3.0) + 1
+        return optimize.minimize(
+            lambda x: m.sum((x - goal) ** 2), m.zeros(3), method=method,
+            jac=lambda x: 2 * (x - goal),
+            hess=(lambda x: 2 * m.eye(3)) if method == "trust-ncg" else None,
+        ).x  # fmt: skip
+
+    with clfuse.config.override(host_us=host_us):
+        agree(found, rtol=1e-5)
+
+
+def test_callbacks_travel_to_processes_as_functions() -> None:
+    callback = Callback(abs_of, lambda value: value)
+    assert pickle.loads(pickle.dumps(callback)) is abs_of
+    assert list(inspect.signature(callback).parameters) == ["value", "power"]
+
+
+def abs_of(value: float, power: int = 1) -> float:
+    return abs(value) ** power
+
+
+def test_generators_of_ours_are_generators_to_packages() -> None:
+    rng = clfuse.random.default_rng(3)
+    assert np.random.default_rng(rng) is rng
+    state = clfuse.random.RandomState(3)
+    assert np.random.default_rng(state).random(3).shape == (3,)
+    assert type(np.random.default_rng(3)) is np.random.Generator
+
+
+DUCK = """
+import numpy as np, scipy.linalg
+class Kept:
+    def __init__(self, values): self.values = values
+    def __array__(self, dtype=None, copy=None): return np.asarray(self.values, dtype)
+x = np.arange(9.0).reshape(3, 3) + np.eye(3)
+kept = Kept(x)
+print(round(float(scipy.linalg.det(kept)), 6), np.sum(kept), np.stack([kept, x]).shape)
+y = np.asarray(kept)
+y[0, 0] = 7
+print(x[0, 0], (kept.__array__() + x).sum())
+"""
+
+
+def test_arrays_of_the_programs_classes_reach_packages(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(DUCK)
+    plain = python("script.py", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    found = python("-m", "clfuse", "run", "script.py", cwd=tmp_path)
+    assert (found.stdout, found.returncode) == (plain.stdout, 0), found.stderr
 
 
 def searched(m: Any) -> Any:

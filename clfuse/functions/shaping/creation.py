@@ -136,7 +136,7 @@ def array(
         made = stack_sequence(object, wanted)
     else:
         options = {} if ndmax is None else {"ndmax": ndmax}
-        host = array_of(object, dtype, **options)
+        host = array_of(object, *(() if dtype is None else (dtype,)), **options)
         if isinstance(host, Handle):
             return array(host, dtype, copy=copy, order=order, ndmin=ndmin)
         if native_dtype(host.dtype) is None:

@@ -1,0 +1,75 @@
+"""Objects in the place of others that take, or return, no arrays but NumPy's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Callback", "with_open_method"]
+
+Opened = Callable[[Any], Callable[..., Any]]
+
+
+class Solver:
+    """An object of C whose method `name` takes our arrays, too; all else is the object's."""
+
+    def __init__(self, solver: Any, name: str, opened: Opened) -> None:
+        self._solver = solver
+        setattr(self, name, opened(getattr(solver, name)))
+
+    @property  # type: ignore[misc] # one that cannot be set
+    def __class__(self) -> Any:
+        return type(self._solver)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._solver, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._solver)
+
+    def __repr__(self) -> str:
+        return repr(self._solver)
+
+
+class Compiled(Solver):
+    """An object of C that is called with our arrays, too, and may write to them."""
+
+    def __init__(self, compiled: Any, opened: Opened) -> None:
+        super().__init__(compiled, "__call__", opened)
+        self._opened = opened
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opened(self._solver)(*args, **kwargs)
+
+
+def with_open_method(
+    function: Callable[..., Any], name: str, opened: Opened
+) -> Callable[..., Any]:
+    """`function`, whose result's method `name` is `opened`: it takes our arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return Compiled(result, opened) if name == "__call__" else Solver(result, name, opened)
+
+    return call
+
+
+class Callback:
+    """A function of the program's that another package calls: its results are NumPy's. It travels
+    to other processes as the function itself."""
+
+    def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._turned = turned
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._turned(self.__wrapped__(*args, **kwargs))  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> Any:
+        return _itself, (self.__wrapped__,)  # type: ignore[attr-defined]
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
