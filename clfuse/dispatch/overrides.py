@@ -60,7 +60,9 @@ WRAPS_RESULTS: Final = "the argument's class makes objects of its own of ufuncs'
 def wraps_results(value: Any) -> bool:
     """Whether `value`, which is no array and answers for no ufunc, has an `__array_wrap__`:
     NumPy's ufuncs hand it their results, as to a tensor of PyTorch's."""
-    return hasattr(type(value), "__array_wrap__") and not isinstance(value, Handle | np.ndarray)
+    if isinstance(value, Handle | np.ndarray | np.generic):
+        return False
+    return hasattr(type(value), "__array_wrap__")
 
 
 def is_for_numpy(value: Any) -> bool:

@@ -264,7 +264,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """The elements rounded to a number of decimals, halves to even."""
     handle = as_handle(a)
     places = as_index(decimals)
-    is_array = isinstance(out, Handle | np.ndarray)
+    is_array = isinstance(out, handles.ARRAY | np.ndarray)
     if is_array and math.prod(out.shape) != math.prod(handle._shape):
         raise ValueError("invalid output shape")
     if handle._dtype.kind in "iu" and places >= 0:
