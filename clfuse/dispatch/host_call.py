@@ -489,6 +489,19 @@ def dispatch_to(
     return host_call(reference, args, kwargs, f"{kind.__name__} answers for itself")
 
 
+def ask_operands(
+    function: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What classes with an `__array_ufunc__` answer for a call of NumPy's ufunc; where they know no
+    arrays of ours, as pandas', they are asked about NumPy's."""
+    try:
+        return function(*args, **kwargs)
+    except TypeError as error:
+        if "all returned NotImplemented" not in str(error):
+            raise
+    return host_call(function, args, kwargs, "the argument's class answers for ufuncs itself")
+
+
 ASKING: Final = frozenset(
     (np.argpartition, np.argsort, np.compress, np.nonzero, np.ptp, np.squeeze, np.swapaxes,
      np.transpose)

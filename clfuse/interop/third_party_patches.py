@@ -162,6 +162,8 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         "apply_if_callable": _host_view, "maybe_iterable_to_list": arrays(host_copy),
     },
     "pandas.core.ops.common": {"item_from_zerodim": _host_view},
+    "pandas.core.arrays.numeric": {"NumericArray.__init__": arrays(host_copy)},
+    "pandas.core.arrays.boolean": {"BooleanArray.__init__": arrays(host_copy)},
     "pandas.core.algorithms": {"_ensure_arraylike": _host_view, "isin": numbers},
     "pandas.core.groupby.grouper": {"get_grouper": _host_view},
     "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made

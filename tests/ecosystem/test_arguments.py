@@ -4,6 +4,7 @@ no data."""
 from __future__ import annotations
 
 import inspect
+import operator
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,26 @@ def test_scipy_calls_back_for_our_arrays(method: str, host_us: int) -> None:
 
     with clfuse.config.override(host_us=host_us):
         agree(found, rtol=1e-5)
+
+
+SERIES: dict[str, Callable[[Any, Any], Any]] = {
+    "a ufunc": lambda m, s: m.maximum(s, m.asarray(LINE) + 0.1),
+    "on the right": lambda m, s: m.arctan2(m.asarray(LINE), s),
+    "in place": lambda m, s: operator.iadd(m.asarray(LINE) + 0, s),
+    "masked": lambda m, s: s.groupby(pytest.importorskip("pandas").arrays.IntegerArray(
+        m.arange(50) // 10, m.zeros(50, bool))).sum(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", SERIES)
+def test_pandas_answers_for_ufuncs_on_our_arrays(name: str, host_us: int) -> None:
+    pandas = pytest.importorskip("pandas")
+    expected = SERIES[name](np, pandas.Series(LINE))
+    with clfuse.config.override(host_us=host_us):
+        actual = SERIES[name](clfuse, pandas.Series(LINE))
+    assert type(actual) is type(expected) is pandas.Series
+    pandas.testing.assert_series_equal(actual, expected)
 
 
 def test_callbacks_travel_to_processes_as_functions() -> None:

@@ -161,7 +161,7 @@ class ufunc:
         try:
             operands = _operands(args)
         except AnswersItself:
-            return self.numpy(*args)
+            return host_call.ask_operands(self.numpy, args, {})
         except NotNative as missing:
             return host_call.host_call(self.numpy, args, {}, str(missing))
         keys, values, shapes, has_array = operands
@@ -285,7 +285,7 @@ class ufunc:
             deprecate_third()
         outs_given = given_outputs(args[nin:], kwargs.get("out"))
         if any(map(answers_itself, (*args[:nin], *outs_given, kwargs.get("where")))):
-            return self.numpy(*args, **kwargs)
+            return host_call.ask_operands(self.numpy, args, kwargs)
         outs, as_array = outputs(self.nout, args[nin:], kwargs.get("out", NO_OUT))
         args = args[:nin]
         options = {key: value for key, value in kwargs.items() if key != "out"}
@@ -312,7 +312,7 @@ class ufunc:
                 raise NotNative(errstate.CHECKED)
             mask = None if where is True else node_of(as_mask(where))
         except AnswersItself:
-            return self.numpy(*args, **every)
+            return host_call.ask_operands(self.numpy, args, every)
         except NotNative as missing:
             reason = str(missing)
             return host_call.host_call(

@@ -123,9 +123,10 @@ def with_identity(row: Reduction, dtype: str) -> list[Ufunc]:
     identity = row.identity_of(dtype)
     assert key is not None
     assert identity is not None
+    replaced = harness.replacements(get_device().platform_name)
     made = []
     for order in (("{0}", identity), (identity, "{0}")):
-        expression = ufunc.expressions[key]
+        expression = replaced.get((row.name, dtype), ufunc.expressions[key])
         expression = expression.replace("{0}", "{{0}}").replace("{1}", "{{1}}")
         expression = expression.replace("{{0}}", order[0]).replace("{{1}}", order[1])
         made.append(Ufunc(row.name, 1, {key: expression}, ufunc.define, ufunc.libraries))
