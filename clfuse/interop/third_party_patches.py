@@ -311,17 +311,25 @@ they are given an array of ours (`functions.rebound`)."""
 # -- putting ours before theirs -------------------------------------------------------------------
 
 
+_LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.MethodType))
+"""Kinds of arguments, beside our arrays, that may be turned into others."""
+
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
 
 
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments."""
+    looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not kwargs:
+            if looked_into.isdisjoint(map(type, args)):
+                return function(*args)
             return function(*map(turned, args))
+        if looked_into.isdisjoint(map(type, (*args, *kwargs.values()))):
+            return function(*args, **kwargs)
         named = {
             name: in_shared_memory(value) if name in OUTPUTS else turned(value)
             for name, value in kwargs.items()
