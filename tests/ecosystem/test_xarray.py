@@ -70,6 +70,7 @@ def test_xarray_gives_numpys_values_in_our_arrays(name: str) -> None:
 
 def test_what_xarray_does_on_the_host_is_right_too() -> None:
     agree(lambda m: labelled(m).interp(x=[0.5, 2.5]).data)
+    agree(lambda m: labelled(m).interp(x=m.asarray([0.5, 2.5])).data)
     agree(lambda m: labelled(m).sum().data)
     agree(lambda m: labelled(m).to_pandas().values)
     agree(lambda m: labelled(m).to_numpy())
