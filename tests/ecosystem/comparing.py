@@ -37,3 +37,20 @@ def agree(body: Callable[[Any], Any], rtol: float = 1e-10) -> Any:
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
     return actual
+
+
+def agree_on_pixels(draw: Callable[[Any, Any], Any]) -> None:
+    """Let ``draw(axes, m)`` draw with matplotlib for each of the modules: the same pixels."""
+    from matplotlib import pyplot, use
+
+    use("agg")
+
+    def picture(m: Any) -> Any:
+        figure, axes = pyplot.subplots(figsize=(2, 1.5))
+        draw(axes, m)
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba()).copy()  # type: ignore[attr-defined]
+        pyplot.close(figure)
+        return pixels
+
+    agree(picture, rtol=0)

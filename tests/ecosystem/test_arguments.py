@@ -15,7 +15,7 @@ import pytest
 
 import clfuse
 from clfuse.interop.opened_objects import Callback
-from tests.ecosystem.comparing import LINE, MATRIX, VALUES, agree
+from tests.ecosystem.comparing import LINE, MATRIX, VALUES, agree, agree_on_pixels
 from tests.support.processes import python
 
 ndimage = pytest.importorskip("scipy.ndimage")
@@ -192,18 +192,8 @@ DRAWN: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_matplotlib_takes_our_arrays_for_numpys(name: str) -> None:
-    pytest.importorskip("matplotlib").use("agg")
-    from matplotlib import pyplot
-
-    def picture(m: Any) -> Any:
-        figure, axes = pyplot.subplots(figsize=(2, 1.5))
-        DRAWN[name](axes, m)
-        figure.canvas.draw()
-        pixels = np.asarray(figure.canvas.buffer_rgba()).copy()
-        pyplot.close(figure)
-        return pixels
-
-    agree(picture, rtol=0)
+    pytest.importorskip("matplotlib")
+    agree_on_pixels(DRAWN[name])
 
 
 def test_matplotlib_keeps_values_that_it_sorts() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clfuse
-from tests.ecosystem.comparing import HOLES, LINE, MATRIX, VALUES, agree
+from tests.ecosystem.comparing import HOLES, LINE, MATRIX, VALUES, agree, agree_on_pixels
 from tests.support.agreement import assert_bitwise, host
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
@@ -41,18 +41,8 @@ PICTURES: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_matplotlib_draws_the_same_picture(name: str) -> None:
-    pytest.importorskip("matplotlib").use("agg")
-    from matplotlib import pyplot
-
-    def picture(m: Any) -> Any:
-        figure, axes = pyplot.subplots(figsize=(2, 1.5))
-        PICTURES[name](axes, m)
-        figure.canvas.draw()
-        pixels = np.asarray(figure.canvas.buffer_rgba()).copy()
-        pyplot.close(figure)
-        return pixels
-
-    agree(picture, rtol=0)
+    pytest.importorskip("matplotlib")
+    agree_on_pixels(PICTURES[name])
 
 
 # -- pandas ---------------------------------------------------------------------------------------
