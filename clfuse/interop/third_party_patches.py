@@ -417,6 +417,8 @@ def _is_made_by(below: types.ModuleType, module: types.ModuleType) -> bool:
 
 def _open_method(kind: Any, name: str, opened: Opened) -> None:
     function = vars(kind).get(name) if isinstance(kind, type) else None
+    if isinstance(vars(type(kind)).get(name), property):
+        return  # the class's own class has one of that name, which would be asked to set it
     if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
         setattr(kind, name, type(function)(opened(function.__func__)))
     elif inspect.isroutine(function) and callable(function) and hasattr(function, "__get__"):
@@ -500,6 +502,8 @@ def _public(module: types.ModuleType) -> Iterator[str]:
         home = getattr(value, "__module__", None)  # compiled functions may not know it
         if home is not None and home != module.__name__:
             continue
+        if type(value).__module__.startswith(COMPILED):
+            continue  # `numba_functions` opens it, and other compiled functions call it
         if inspect.isroutine(value):
             yield key
         elif isinstance(value, type) and _is_open(value):

@@ -181,6 +181,13 @@ class made_when_read:
     def __init__(self, function): self.function = function
     def __get__(self, owner, kind=None): return self.function(owner)
 
+class Kind(type):
+    @property
+    def mean(cls): return "of the class"
+
+class OfKind(metaclass=Kind):
+    def mean(self): return "of an object"
+
 class Watching:  # whose attributes are computed by a method of its own
     def __getattribute__(self, name): return Watching.found(self, name)
     def found(self, name): return object.__getattribute__(self, name)
@@ -200,6 +207,7 @@ def total(table): return sorted(type(value).__name__ for value in table.values()
     made: Any = module
     assert made.Negative().function(2) == -2
     assert made.Negative().doubled(3) == 6
+    assert (made.OfKind.mean, made.OfKind().mean()) == ("of the class", "of an object")
     assert made.Watching().found("__class__") is made.Watching
     x = clfuse.ones(3)
     assert made.total({"x": x, "y": 1, "z": [x]}) == ["int", "list", "ndarray"]
