@@ -222,4 +222,6 @@ def test_a_loop_of_selections_and_scatters_stops_planning(
                                                                   "kernels_launched")]
         for actual, expected in zip(found, escaping(np, 200, rounds), strict=True):
             np.testing.assert_allclose(actual.get(), expected, rtol=1e-12)
-    assert wanted[4] == wanted[12]
+    # One fewer where the policy has learnt of it meanwhile: the rounds that were added take none.
+    assert wanted[12][0] <= wanted[4][0]
+    assert wanted[12][1] == wanted[4][1]
