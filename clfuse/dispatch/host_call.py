@@ -39,7 +39,7 @@ from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
 from .numpy_errors import FLAGS, note_final, preferred_error, refuse_odd_flags
-from .overrides import numpys, tell
+from .overrides import ANSWERS_ITSELF, numpys, tell
 from .placement import call_on_device
 from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 
@@ -499,7 +499,7 @@ def ask_operands(
     except TypeError as error:
         if "all returned NotImplemented" not in str(error):
             raise
-    return host_call(function, args, kwargs, "the argument's class answers for ufuncs itself")
+    return host_call(function, args, kwargs, ANSWERS_ITSELF)
 
 
 ASKING: Final = frozenset(
