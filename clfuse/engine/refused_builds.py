@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse.config import settings
 from clfuse.errors import AllocationError, KernelBuildWarning, warn_user
 from clfuse.interpreter import interpret
+from clfuse.interpreter.host_functions import host_function
 from clfuse.interpreter.rng import NEARLY
 from clfuse.ir.journal import Refused
 from clfuse.ir.nodes import Kind, Node, Op
@@ -243,7 +244,7 @@ def _is_beyond(node: Node) -> bool:
     op = node.op
     if op.kind is not Kind.MAP:
         return op.kind is Kind.PART
-    return interpret.host_function(op) is None and op.name not in NEARLY
+    return host_function(op) is None and op.name not in NEARLY
 
 
 def _operands(node: Node) -> list[Node]:
@@ -261,7 +262,7 @@ def _nearly(snapshot: Snapshot) -> Iterator[None]:
     lent = []
     for item in snapshot.items:
         op = item[0]
-        if op is not None and op.kind is Kind.MAP and interpret.host_function(op) is None:
+        if op is not None and op.kind is Kind.MAP and host_function(op) is None:
             op.host = NEARLY.get(op.name)
             lent.append(op)
     try:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,8 +27,9 @@ from clfuse.runtime.host.host_steps import FUNCTIONS
 from clfuse.runtime.memory.buffers import Buffer, HostBuffer, hold_result, lend_memory, map_to_host
 
 from . import gemv
+from .host_functions import cast, host_function
 from .prepared import Prepared
-from .rng import NEARLY, NUMBERS
+from .rng import NEARLY
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -42,7 +43,8 @@ def run(snapshot: Snapshot, device: Device, *, sparing: bool = False, why: str =
     """Calculate the snapshot and give its roots, and what else somebody holds, their buffers.
 
     `why` says why NumPy does it, for who watches. `sparing` lets go of what nobody reads any more,
-    and keeps its memory for the next; with small arrays that would take longer.
+    keeps its memory for the next, and does large arrays in blocks; with small arrays that would
+    take longer.
 
     No node changes before everything is calculated, unless an array was written to in place: what
     was calculated by then is kept if the rest fails (`_leave`). Floating-point errors in what the
@@ -80,6 +82,10 @@ def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
         if op is not None and op.plain is not op:
             met[f"{kind} encountered in {op.called}"] = None
 
+    def act(one: Op) -> None:
+        nonlocal op
+        op = one
+
     with ExitStack() as stack, np.errstate(call=meet, **_noticed(**modes)):
         sources, is_mapped = _sources(snapshot.buffers, stack)
         if given:
@@ -87,6 +93,11 @@ def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
             journal[0] = _leave, left
         try:
             for position in way.order:
+                if position < 0:
+                    prepared.groups[-1 - position].calculate(values, act)
+                    for number in last.get(position, ()):
+                        values[number] = None
+                    continue
                 item = items[position]
                 op = item[0]
                 if op is None:
@@ -103,16 +114,16 @@ def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
                     if len(item) == 5:
                         one, two = values[item[3]], values[item[4]]
                         if one.dtype is not dtypes[0]:
-                            one = _cast(one, dtypes[0])
+                            one = cast(one, dtypes[0])
                         if two.dtype is not dtypes[1]:
-                            two = _cast(two, dtypes[1])
+                            two = cast(two, dtypes[1])
                         if position in sums:
                             value = gemv.multiply_by_blas(one, two)
                         else:
                             value = op.host(one, two)  # type: ignore[misc]
                     else:
                         pairs = zip(item[3:], dtypes, strict=True)
-                        operands = [_cast(values[number], dtype) for number, dtype in pairs]
+                        operands = [cast(values[number], dtype) for number, dtype in pairs]
                         value = op.host(*operands)  # type: ignore[misc]
                     if value.shape != item[1] and position not in sums:
                         value = np.broadcast_to(value, item[1])
@@ -397,106 +408,7 @@ def _reinterpreted(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -
     return np.ndarray(shape, dtype, array)
 
 
-# -- element by element ---------------------------------------------------------------------------
-
-
-def host_function(op: Op) -> Callable[..., Array] | None:
-    """NumPy's function for an element-wise operation; None where it has none."""
-    try:
-        return op.host
-    except AttributeError:
-        op.host = _find_function(op)
-        return op.host
-
-
-def _find_function(op: Op) -> Callable[..., Array] | None:
-    dtype = op.dtype
-    assert dtype is not None
-    if op.name == "cast":
-        return lambda value: _cast(value, dtype)
-    if op.name == "bitcast":
-        return lambda value: np.array(value, order="C", ndmin=1).view(dtype).reshape(value.shape)
-    if op.row is None:
-        return None
-    make = _INTERNAL.get(op.name)
-    if op.row.output or make is not None:
-        return None if make is None else make(dtype)
-    ufunc = getattr(np, op.name, None)
-    if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
-        return None
-    try:
-        natural = ufunc.resolve_dtypes((*op.input_dtypes, None))
-        if natural == (*op.input_dtypes, dtype):
-            return ufunc
-        ufunc.resolve_dtypes((*op.input_dtypes, dtype), signature=(*op.input_dtypes, dtype))
-    except TypeError:
-        return None
-    return partial(ufunc, signature=(*op.input_dtypes, dtype))
-
-
-def _cast(value: Array, dtype: np.dtype[Any]) -> Array:
-    if value.dtype is dtype:
-        return value
-    if value.dtype.kind == "c" and dtype.kind not in "cb":
-        value = value.real
-    return value.astype(dtype)
-
-
-def _power(dtype: np.dtype[Any]) -> Callable[..., Array]:
-    """Negative exponents of integers are refused at the call, but where a mask hides them."""
-    if dtype.kind != "i":
-        return np.power
-    return lambda base, exponent: np.power(base, np.maximum(exponent, 0))
-
-
-def _make_complex(dtype: np.dtype[Any]) -> Callable[..., Array]:
-    def make(real: Array, imag: Array) -> Array:
-        out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
-        out.real, out.imag = real, imag
-        return out
-
-    return make
-
-
-_WORD: Final = np.uint64(0xFFFFFFFF)
-_BITS: Final = np.uint64(32)
-
-
-def _multiply_high(dtype: np.dtype[Any]) -> Callable[..., Array]:
-    def high(left: Array, right: Array) -> Array:
-        left0, left1 = left & _WORD, left >> _BITS
-        right0, right1 = right & _WORD, right >> _BITS
-        middle = left1 * right0 + ((left0 * right0) >> _BITS)
-        other = left0 * right1 + (middle & _WORD)
-        return left1 * right1 + (middle >> _BITS) + (other >> _BITS)
-
-    return high
-
-
-_INTERNAL: Final[dict[str, Callable[[np.dtype[Any]], Callable[..., Array]]]] = {
-    "where": lambda dtype: np.where,
-    "clip": lambda dtype: np._core.umath.clip,  # type: ignore[attr-defined]
-    "wrap_index": lambda dtype: lambda index, length: np.where(
-        index < 0, index + length, index
-    ).astype(dtype),
-    "from_zero": lambda dtype: lambda value: value + dtype.type(0),
-    "real": lambda dtype: lambda value: value.real,
-    "imag": lambda dtype: lambda value: value.imag,
-    "make_complex": _make_complex,
-    "power": _power,
-    "modf_fraction": lambda dtype: lambda value: np.modf(value)[0],
-    "modf_integer": lambda dtype: lambda value: np.modf(value)[1],
-    "frexp_mantissa": lambda dtype: lambda value: np.frexp(value)[0],
-    "frexp_exponent": lambda dtype: lambda value: np.frexp(value)[1],
-    "multiply_high": _multiply_high,
-    "sorts_before": lambda dtype: lambda it, key: (it < key) | ((key != key) & (it == it)),
-    "sorts_before_or_with": lambda dtype: lambda it, key: (it <= key) | (key != key),
-    **NUMBERS,
-}
-"""Rows that are no ufuncs of NumPy's: result's dtype -> function of the operands."""
-
-
-# -- everything else: functions of (operation, shape of the result, param, operands) --------------
+# -- what is not element by element: functions of (operation, shape, param, operands) -------------
 
 Operands = list[Array]
 

@@ -10,7 +10,7 @@ to. Those views that are needed afterwards are copied, if they are small beside 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -18,6 +18,8 @@ from typing import Final
 
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot, shape_at
+
+from .blocks import Group
 
 SMALLER: Final = 4
 """Views are copied, rather than what they are views of, that have at most one of so many
@@ -30,10 +32,11 @@ class Calculation:
 
     Attributes
     ----------
-    order : iterable of int, the positions
+    order : iterable of int
+        The positions; ``-1 - number`` stands for a `blocks.Group`.
     copied : set of int, views that get memory of their own
     last : dict of int to list of int
-        Position -> what is read there for the last time and is not to be kept. Empty where nobody
+        Step -> what is read there for the last time and is not to be kept. Empty where nobody
         has to know: nothing is written to, nor is memory to be spared.
     """
 
@@ -54,7 +57,8 @@ def calculation(snapshot: Snapshot, kept: Collection[int], sparing: bool = False
             overwritten[item[3]] = position
     if not overwritten:
         order: Iterable[int] = range(len(items))
-        return Calculation(order, (), _last_readers(snapshot, order, kept) if sparing else {})
+        last = last_readers(reads_of(snapshot, order), kept) if sparing else {}
+        return Calculation(order, (), last)
     views = _views(snapshot, overwritten)
     order = _order(snapshot, views, overwritten)
     copied: set[int] = set()
@@ -63,7 +67,7 @@ def calculation(snapshot: Snapshot, kept: Collection[int], sparing: bool = False
         for array, seen in views.items():
             if items[array][0] is not None and array not in kept:
                 copied |= _copied(snapshot, array, seen, overwritten[array], readers, kept)
-    return Calculation(order, copied, _last_readers(snapshot, order, kept))
+    return Calculation(order, copied, last_readers(reads_of(snapshot, order), kept))
 
 
 def _views(snapshot: Snapshot, overwritten: Collection[int]) -> dict[int, list[int]]:
@@ -140,18 +144,26 @@ def _copied(
     return copied
 
 
-def _last_readers(
-    snapshot: Snapshot, order: Iterable[int], kept: Collection[int]
+def last_readers(
+    reads: Iterable[tuple[int, Iterable[int]]], kept: Collection[int]
 ) -> dict[int, list[int]]:
-    reader: dict[int, int] = {}
-    items = snapshot.items
-    for position in order:
-        item = items[position]
-        if item[0] is not None:
-            for number in item[3:]:
-                reader[number] = position
+    """Step -> what is read there for the last time; from steps and the positions that each reads,
+    in order."""
+    reader = {number: step for step, numbers in reads for number in numbers}
     last: dict[int, list[int]] = {}
-    for number, position in reader.items():
+    for number, step in reader.items():
         if number not in kept:
-            last.setdefault(position, []).append(number)
+            last.setdefault(step, []).append(number)
     return last
+
+
+def reads_of(
+    snapshot: Snapshot, order: Iterable[int], groups: Sequence[Group] = ()
+) -> Iterator[tuple[int, Iterable[int]]]:
+    """Every step of an order, and what is read there; of `groups` those are that it names."""
+    items = snapshot.items
+    for step in order:
+        if step < 0:
+            yield step, groups[-1 - step].inputs
+        elif items[step][0] is not None:
+            yield step, items[step][3:]

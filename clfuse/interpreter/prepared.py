@@ -10,7 +10,8 @@ from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import LIVE, Snapshot
 
 from . import gemv
-from .order import calculation
+from .blocks import Group, grouped
+from .order import Calculation, calculation, last_readers, reads_of
 
 VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
 """Kinds that are calculated again rather than kept when somebody still refers to them."""
@@ -30,14 +31,27 @@ class Prepared:
     stored : set of int, the positions of what is kept
     way : Calculation
     sums : dict, multiplication -> the sum that alone reads it, for `gemv`
+    groups : list of Group
+        What is done in blocks: in the order of `way`, ``-1 - number`` stands for one.
     """
 
-    __slots__ = ("stored", "sums", "way")
+    __slots__ = ("groups", "stored", "sums", "way")
 
     def __init__(self, snapshot: Snapshot, sparing: bool) -> None:
         self.stored = _stored(snapshot)
         self.way = calculation(snapshot, self.stored, sparing)
         self.sums = gemv.products(snapshot, self.stored) if sparing else {}
+        self.groups: list[Group] = []
+        if sparing:
+            self._find_groups(snapshot)
+
+    def _find_groups(self, snapshot: Snapshot) -> None:
+        order = self.way.order
+        apart = {*self.sums, *self.sums.values()}
+        steps, self.groups = grouped(snapshot, order, self.stored, apart)
+        if self.groups:
+            reads = reads_of(snapshot, steps, self.groups)
+            self.way = Calculation(steps, self.way.copied, last_readers(reads, self.stored))
 
 
 def _stored(snapshot: Snapshot) -> set[int]:

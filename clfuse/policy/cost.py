@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.interpreter import gemv
-from clfuse.interpreter.interpret import host_function
+from clfuse.interpreter.host_functions import host_function
 from clfuse.interpreter.prepared import VIEWED, size_of
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import LIVE, Snapshot

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from clfuse.engine.evaluate import forget_plans
+from clfuse.interpreter import blocks, interpret
 from tests.fuzz import call_runner, calls, joined, loops
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import check, report
@@ -82,6 +83,38 @@ def test_random_programs_agree_where_numpy_does_the_small_parts(
 
 
 @pytest.mark.clfuse_only
+def test_random_programs_agree_where_numpy_goes_in_blocks(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three doubles each, in every array of two elements and more."""
+    groups = []
+
+    def calculate(group: Any, *given: Any) -> None:
+        groups.append(group)
+        whole(group, *given)
+
+    def run(*given: Any, sparing: bool = False, **named: Any) -> None:
+        usual(*given, sparing=True, **named)
+
+    whole, usual = blocks.Group.calculate, interpret.run
+    monkeypatch.setattr(blocks, "BLOCK", 24)
+    monkeypatch.setattr(blocks, "LEAST", 2)
+    monkeypatch.setattr(blocks.Group, "calculate", calculate)
+    monkeypatch.setattr(interpret, "run", run)
+    seeds = random.Random(f"{FIRST} blocks").sample(range(2 ** 32), max(1, PROGRAMS // 4))
+    xp.evaluate()
+    forget_plans()  # what is known of a structure is how large its blocks are, too
+    with xp.config.override(host_us=1_000_000):
+        for program_seed in seeds:
+            found = _report(program_seed, xp)
+            if found is not None:
+                pytest.fail(f"in blocks of 3: python -m tests.fuzz --seed {program_seed}\n"
+                            f"{found}", pytrace=False)
+    forget_plans()
+    assert groups
+
+
+@pytest.mark.clfuse_only
 def test_random_loops_agree_whoever_computes(xp: ModuleType) -> None:
     """NumPy at the call, NumPy by what was recorded, and kernels that come from the background."""
     usual = {"host_us": 50, "build_after_ms": 20, "background": "on"}
@@ -104,10 +137,10 @@ def test_random_texts_run_twice_as_under_numpy(
     seeds = random.Random(f"{FIRST} text").sample(range(2 ** 32), max(1, PROGRAMS // 8))
     with xp.config.override(**settings) if hasattr(xp, "config") else nullcontext():
         for seed in seeds:
-            blocks = generate_text(seed)
-            found = check_twice(blocks, xp, seed)
+            text = generate_text(seed)
+            found = check_twice(text, xp, seed)
             if found is not None:
-                small = shrink_text(blocks, lambda b, s=seed: check_twice(b, xp, s) is not None)
+                small = shrink_text(text, lambda b, s=seed: check_twice(b, xp, s) is not None)
                 given = " ".join(f"CLFUSE_{key.upper()}={value}" for key, value in settings.items())
                 pytest.fail(f"{given} python -m tests.fuzz --texts --seed {seed}\n"
                             f"{found}\n\n{script(small)}", pytrace=False)

@@ -28,7 +28,7 @@ from clfuse.arrays.handle import Handle, fresh, native_dtype, node_of
 from clfuse.arrays.promotion import FLOAT64, INT64, UINT64
 from clfuse.config import settings
 from clfuse.engine.evaluate import host_view, upload
-from clfuse.interpreter.interpret import host_function
+from clfuse.interpreter.host_functions import host_function
 from clfuse.interpreter.rng import NEARLY
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Op, loop, structural

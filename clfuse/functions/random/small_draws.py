@@ -11,7 +11,7 @@ import numpy as np
 from clfuse._core import loading
 from clfuse.arrays.conversion import from_host
 from clfuse.arrays.promotion import FLOAT64
-from clfuse.interpreter.interpret import host_function
+from clfuse.interpreter.host_functions import host_function
 
 from .bits import DRAWN, Draw, Philox4x32, accepted_loop, as_array, few_of, key_and_position
 
