@@ -19,7 +19,9 @@ operations that are many and small, though they write to a large array: NumPy ta
 them than planning would.
 
 Kernels that were earned are made in the background (`Tier.BEHIND`), and NumPy calculates until they
-are there; those of what takes NumPy as long as building are waited for.
+are there; those of what takes NumPy as long as building are waited for. As they are too late for
+the evaluation that asked for them, one that takes much less than the compiler has them made when
+its structure comes again (`SPECULATED`).
 
 While a structure waits, NumPy works at the call, without recording (`allowance`): then structures
 that come twice have earned their kernels. Where no kernels were made yet it waits longer, for
@@ -110,6 +112,10 @@ long again where many operations have many results."""
 
 CREDIT_NS: Final = 5e8
 """What planning and building may take before a program has computed anything."""
+
+SPECULATED: Final = 4
+"""Parts of what a program takes the compiler: an evaluation of less does not have kernels made in
+the background when its structure comes for the first time."""
 
 MANY: Final = 128
 """Operations of a structure, unlike each other, from which on one evaluation, however large, does
@@ -217,7 +223,8 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
     found.name = found.name or _name(snapshot)
     found.patience_ns = _patience_ns(snapshot, device) - _opening_ns(device)
     allowance.note_wait()
-    if not is_of_kernels(snapshot):
+    is_sooner = found.evaluations == 1 and _tier(snapshot, device, found, behind)[0] is not tier
+    if not is_of_kernels(snapshot) and not is_sooner:
         allowance.give(snapshot, _patience_ns(snapshot, device) - found.spent_ns)
     return tier
 
@@ -301,6 +308,8 @@ def _tier(
         return Tier.NOW, 0.0, 1.0
     earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
     if cost > max(most, price):
+        if earned is Tier.BEHIND and _is_speculation(snapshot, device, found, cost):
+            return Tier.WAIT, cost, 1.0
         return earned, cost, 1.0
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
@@ -326,6 +335,14 @@ def _tier(
     if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth and is_open:
         return earned, cost, 1.0
     return Tier.WAIT, cost, share
+
+
+def _is_speculation(snapshot: Snapshot, device: Device, found: _Waiting, cost: float) -> bool:
+    """Whether nobody knows of a structure that it will come again, and its kernels are more work
+    than the evaluation that would ask for them."""
+    if found.evaluations or SPECULATED * cost >= device.costs.program_ns:
+        return False
+    return not warm_start.is_known(_name(snapshot))
 
 
 def _pays(snapshot: Snapshot, device: Device, found: _Waiting) -> bool:

@@ -48,6 +48,8 @@ class Costs:
     building_ns : float
         The driver's part for an operation that no earlier run has built: 0.5 to 1 ms (PoCL), where
         a round of 800 operations on 128 x 128 cells becomes seven kernels.
+    program_ns : float
+        What the compiler takes for any program, however small: processor time (PoCL).
     opening_ns : float
         Looking for the devices, opening one, and importing what plans.
     wake_ns : float
@@ -80,6 +82,7 @@ class Costs:
     interpreted_ns: float = 5_000.0
     planning_ns: float = 100_000.0
     building_ns: float = 500_000.0
+    program_ns: float = 100_000_000.0
     opening_ns: float = 200_000_000.0
     wake_ns: float = 45_000.0
     launch_ns: float = 15_000.0

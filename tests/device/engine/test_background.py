@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose
 from clfuse.engine import background, executable, plans
 from clfuse.engine.evaluate import forget_plans
 from clfuse.interpreter import interpret
-from clfuse.policy import allowance, feedback, warm_start
+from clfuse.policy import allowance, feedback, tiering, warm_start
 from tests.device.policy.test_small_programs import counted
 from tests.support.marks import compiled
 
@@ -28,8 +28,13 @@ pytestmark = [pytest.mark.clfuse_only, pytest.mark.usefixtures("shared_memory")]
 SIZE = 200_001
 
 
+AS_EVER = tiering.SPECULATED
+
+
 @pytest.fixture(autouse=True)
 def first_run(xp: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is not small has kernels made when it comes for the first time."""
+    monkeypatch.setattr(tiering, "SPECULATED", 1_000_000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     xp.evaluate(xp.zeros(3))
     forget_plans()
@@ -92,6 +97,20 @@ def test_numpy_calculates_until_the_kernels_are_there(xp: ModuleType, compiler: 
         assert evaluated(xp, factor) == (False, True)
     assert len(compiler.behind) == 1
     assert not any(thread.name == "clfuse builds" for thread in threading.enumerate())
+
+
+def test_short_evaluations_ask_for_kernels_when_they_return(
+    xp: ModuleType, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiering, "SPECULATED", AS_EVER)
+    before = xp.stats()["plans_made"]
+    made = []
+    for factor in (1.5, 2.5, 3.5):
+        assert evaluated(xp, factor) == (True, False)
+        made.append(xp.stats()["plans_made"] - before)
+    assert made == [0, 1, 1]
+    # What takes NumPy as long as a build has its kernels at once.
+    assert evaluated(xp, size=10_000_001) == (False, True)
 
 
 @compiled
