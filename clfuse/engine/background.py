@@ -7,7 +7,8 @@
 
 Compilers do not hold Python's lock, so that NumPy is as fast meanwhile. Planning and rendering do,
 and two threads that take the lock from each other take several times as long as one after the
-other: they stay where they are.
+other: they stay where they are. What plans is imported here, though: that takes a third of a second
+in a process, and files are waited for.
 
 What fails in the thread is tried again by whoever needs it, who gets the error. The thread ends
 when nothing is left to do.
@@ -17,15 +18,22 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Final
 
 from clfuse.config import settings
 
-__all__ = ["Work", "begin", "end", "finish", "is_possible", "wait_for"]
+__all__ = [
+    "Work", "begin", "end", "finish", "is_possible", "is_prepared", "prepare", "wait_for",
+]  # fmt: skip
+
+IMPORTED: Final = ("pyopencl", "clfuse.engine.executable")
+"""What the first plan of a process needs, and NumPy does not."""
 
 LONGEST_S: Final = 60.0
 """Seconds that the end of the process, or a fork, waits for the compiler."""
@@ -70,6 +78,7 @@ _lock: Final = threading.Lock()
 _waiting: Final[deque[Work]] = deque()
 _thread: Final[list[threading.Thread]] = []
 _ended: Final[list[bool]] = []
+_preparing: Final[list[Work]] = []
 
 
 def is_possible() -> bool:
@@ -93,6 +102,21 @@ def begin(
             thread.start()  # before it is noted: an interrupt must not leave one that never runs
             _thread[:] = [thread]
     return work
+
+
+def is_prepared() -> bool:
+    """Whether a plan can be made without an import that takes long."""
+    if _preparing:
+        return _preparing[0].is_done
+    return all(name in sys.modules for name in IMPORTED)
+
+
+def prepare(then: Callable[[], object]) -> Work:
+    """Begin to import what the first plan needs, if nobody has; `then` is called at the end."""
+    if not _preparing:
+        imports = [functools.partial(import_module, name) for name in IMPORTED]
+        _preparing.append(begin(imports, then))
+    return _preparing[0]
 
 
 def wait_for(work: Work) -> None:

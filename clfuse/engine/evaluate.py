@@ -233,14 +233,17 @@ def _run(snapshot: Snapshot) -> None:
         return
     planned = plans.find(snapshot, device)
     is_waiting = settings.host_us and settings.build_after_ms
-    if planned is not None and planned.is_awaited and is_waiting:
-        _calculate_meanwhile(snapshot, device, planned)
+    if planned is not None and planned.kernels is not None and planned.is_awaited and is_waiting:
+        _calculate_meanwhile(snapshot, device, planned.kernels)
         return
     if planned is not None and _is_only_watched(planned, snapshot):
         way, is_known = Choice.RUN, False
     else:
         way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
     is_behind = way is Choice.BEHIND
+    if is_behind and not background.is_prepared():
+        _calculate_meanwhile(snapshot, device, background.prepare(choice.note_kernels))
+        return
     if is_behind or way is Choice.BUILD:
         planned = plans.make(snapshot, device)
         way, is_known = choice.judge(
@@ -265,7 +268,7 @@ def _run(snapshot: Snapshot) -> None:
     if not planned.is_built:
         if is_behind:
             planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
-            _calculate_meanwhile(snapshot, device, planned)
+            _calculate_meanwhile(snapshot, device, planned.kernels)
             return
         _build(planned, snapshot, device)
         choice.note_built(snapshot, device)
@@ -308,12 +311,12 @@ def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
     return is_watched and bool(ready.is_meant(snapshot.buffers))
 
 
-def _calculate_meanwhile(snapshot: Snapshot, device: Device, planned: Planned) -> None:
-    """Have NumPy compute what gets kernels in the background."""
+def _calculate_meanwhile(snapshot: Snapshot, device: Device, work: background.Work) -> None:
+    """Have NumPy compute what gets kernels by work in the background."""
     _bring(snapshot)
     interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
     choice.wait_for_kernels(snapshot)
-    if not planned.is_awaited:  # the thread may have ended before something was lent
+    if work.is_done:  # the thread may have ended before something was lent
         choice.note_kernels()
 
 

@@ -14,12 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot, shape_at
 
-from .blocks import Group
+if TYPE_CHECKING:
+    from .blocks import Group
 
 SMALLER: Final = 4
 """Views are copied, rather than what they are views of, that have at most one of so many

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import LIVE, Snapshot
 
 from . import gemv
-from .blocks import Group, grouped
 from .order import Calculation, calculation, last_readers, reads_of
+
+if TYPE_CHECKING:
+    from .blocks import Group
 
 VIEWED: Final = frozenset((Kind.VIEW, Kind.IOTA, Kind.CONSTANT))
 """Kinds that are calculated again rather than kept when somebody still refers to them."""
@@ -46,6 +48,8 @@ class Prepared:
             self._find_groups(snapshot)
 
     def _find_groups(self, snapshot: Snapshot) -> None:
+        from .blocks import grouped  # nothing for small programs
+
         order = self.way.order
         apart = {*self.sums, *self.sums.values()}
         steps, self.groups = grouped(snapshot, order, self.stored, apart)

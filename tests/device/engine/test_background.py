@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -267,6 +268,49 @@ assert abs(found / expected - 1) < 1e-12, (found, expected)
 counts = np.stats()
 print(counts["host_evaluations"] > 0)
 """
+
+
+IMPORTS = """
+import json, sys, threading
+import numpy as np
+import clfuse
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("pyopencl", "clfuse.engine.executable"):
+            met[name] = threading.current_thread().name
+
+met = {}
+sys.meta_path.insert(0, Watch())
+x = np.linspace(0.0, 1.0, 300_000)
+y, expected = clfuse.asarray(x), x
+rounds = 0
+while not clfuse.stats()["kernels_launched"] and rounds < 5000:
+    y = clfuse.sqrt(y * y + 1.5) / (y + 2)
+    expected = np.sqrt(expected * expected + 1.5) / (expected + 2)
+    y = clfuse.sqrt(y * y + 0.5) * (y - 2)
+    expected = np.sqrt(expected * expected + 0.5) * (expected - 2)
+    assert np.allclose(y, expected, rtol=1e-12)
+    rounds += 1
+assert rounds < 5000
+print(json.dumps(met))
+"""
+
+
+def test_what_plans_is_imported_in_the_background(xp: ModuleType, tmp_path: Path) -> None:
+    """In a process that has no device yet, on a loop that earns its kernels."""
+    environment = {
+        **os.environ, "CLFUSE_BACKGROUND": "on", "CLFUSE_BUILD_AFTER_MS": "20",
+        "CLFUSE_HOST_US": "50", "XDG_CACHE_HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORTS], env=environment, capture_output=True,
+        text=True, timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "clfuse.engine.executable": "clfuse builds", "pyopencl": "clfuse builds",
+    }
 
 
 @pytest.mark.parametrize("turns", [1, 2, 4])
