@@ -196,6 +196,12 @@ class HostArguments:
             self._written[id(handle)] = (handle, host_copy(handle))
         return self._written[id(handle)][1]
 
+    def read_only(self, handle: Handle) -> None:
+        """Make a host copy of the array that NumPy cannot write to."""
+        array = self._read[id(handle)] = host_copy(handle)
+        self._handles[id(handle)] = handle
+        array.flags.writeable = False
+
     def to_host(self, value: Any) -> Any:
         """`value` with every handle in it, also inside lists, tuples and dicts, as a NumPy
         array."""
@@ -328,7 +334,10 @@ def host_call(
         target = named.get(mutated)
         for item in target if isinstance(target, tuple) else (target,):
             if isinstance(item, Handle):
-                arguments.writable(item)
+                if named.get("overwrite_input") and not handles.is_writeable(item):
+                    arguments.read_only(item)  # NumPy may leave it alone
+                else:
+                    arguments.writable(item)
     on_host = [arguments.to_host(value) for value in args]
     named_on_host = {key: arguments.to_host(value) for key, value in kwargs.items()}
     try:

@@ -41,7 +41,7 @@ _VIEWING: Final = {
     getattr(np, name): getattr(np.ndarray, name) for name in table.OPERANDS_OF_VIEWS
 }
 
-_OF_NUMBERS: Final = frozenset((*_VIEWING, *table.VIEWING, np.flip))
+_OF_NUMBERS: Final = frozenset((*_VIEWING, *table.VIEWING, np.flip, np.diag))
 """Functions to which a number, or a list of numbers, is an array that is made at the call."""
 
 

@@ -134,8 +134,8 @@ def _delivered(node: Node, out: Any) -> Any:
 @native(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """The elements that indices name along an axis, each in its own row."""
-    if not isinstance(indices, Handle | np.ndarray):
-        raise NotNative("the indices are no array")
+    if not isinstance(indices, Handle | np.ndarray) or isinstance(arr, list | tuple):
+        raise NotNative("a list stands for an array")
     handle = as_handle(arr)
     if axis is None:
         if len(indices.shape) != 1:

@@ -128,6 +128,10 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
             return np.matmul(x1, x2, **options, **({} if out is None else {"out": out}))
         refuse_foreign(x1)
         refuse_foreign(x2)
+        if out is not None and not isinstance(out, Handle | np.ndarray):
+            raise NotNative("to what is no array")
+        if out is not None and not out.shape:  # to NumPy vectors are missing their axes there
+            raise NotNative("to an output without axes")
         left, right = (_weak_operand(one, two) for one, two in ((x1, x2), (x2, x1)))
         node = product_node(left, right)
         if out is None:

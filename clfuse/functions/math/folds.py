@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from operator import index as as_index
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -137,11 +137,26 @@ def fold(
     if name not in REDUCTIONS:
         raise NotNative("it is no reduction of the op tables")
     accumulator = accumulator_dtype(function, handle._dtype, dtype, out)
+    if name in _CHOOSING and out is not None and out is not Ellipsis:
+        _require_room(accumulator, out)
     if where is not True:
         where = as_mask(where)
     handle, axes, where, order = in_memory_order(handle, axes, where, out)
     node = fold_axes(function, node_of(handle), axes, accumulator, initial, where, called="reduce")
     return deliver_reduction(node, handle._shape, axes, out, keepdims, order)
+
+
+_CHOOSING: Final = frozenset(("maximum", "minimum", "fmax", "fmin"))
+"""Folds that begin with the first element, which NumPy puts into the output."""
+
+
+def _require_room(accumulator: np.dtype, out: Any) -> None:
+    """`NotNative` where an output cannot hold each element: NumPy compares what is left of the
+    first one there with the others."""
+    dtype = getattr(out, "dtype", accumulator)
+    is_shorter = accumulator.kind == dtype.kind and accumulator.kind in "fc"
+    if not is_shorter and not np.can_cast(accumulator, dtype):
+        raise NotNative("into an output that cannot hold every element")
 
 
 def in_memory_order(

@@ -267,11 +267,12 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     is_array = isinstance(out, handles.ARRAY | np.ndarray)
     if is_array and math.prod(out.shape) != math.prod(handle._shape):
         raise ValueError("invalid output shape")
-    if handle._dtype.kind in "iu" and places >= 0:
-        shape = handle._shape
-        more = len(shape) - len(out.shape) if is_array else 0
-        if more > 0 and set(shape[:more]) == {1}:  # NumPy assigns them: axes of 1 may be missing
-            handle = reshape_view(handle, shape[more:])
+    is_exact = handle._dtype.kind in "iu" and places >= 0
+    shape = handle._shape
+    more = len(shape) - len(out.shape) if is_array else 0
+    if more > 0 and set(shape[:more]) == {1} and (is_exact or handle._dtype.kind == "c"):
+        handle = reshape_view(handle, shape[more:])  # NumPy assigns them: axes of 1 may be missing
+    if is_exact:
         return UFUNCS["positive"](handle, out=out)
     if handle._dtype.kind not in "fc":
         raise NotNative(f"of {handle._dtype} to {places} decimals")

@@ -14,6 +14,7 @@ from clfuse.arrays.conversion import (
     as_handle,
     as_mask,
     cast_for_assignment,
+    contains_handles,
     from_host,
     requested_dtype,
 )
@@ -21,11 +22,12 @@ from clfuse.arrays.expressions import broadcast_shapes, choose, combine, convert
 from clfuse.arrays.handle import Handle, native_dtype, node_of, result
 from clfuse.arrays.host_array import affordable, known_elements
 from clfuse.arrays.memory_order import Permutation, copy_in_order, copy_order, permuted_node
-from clfuse.arrays.promotion import FLOAT16, FLOAT32, FLOAT64, INT64
+from clfuse.arrays.promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.engine.evaluate import evaluate_nodes
+from clfuse.errors import warn_user
 from clfuse.functions.indexing.masks import is_of_selected
 from clfuse.ir import build, trace
 from clfuse.ir.nodes import Node
@@ -62,6 +64,11 @@ class _Count:
             self._shape, self._axes = full.shape, axes
 
     @property
+    def is_nothing(self) -> bool:
+        """Whether no element goes into any result, as is known without a mask."""
+        return self.mask is True and not self.number
+
+    @property
     def least(self) -> int | None:
         """The smallest count; None where a mask would have to be calculated first."""
         if self.mask is True:
@@ -84,6 +91,8 @@ class _Count:
         """`total` by the count less `ddof`, in the dtype of `total`; where that is below 0 it is 0,
         or NaN. `warns` as NumPy's division does."""
         dtype = total.dtype
+        if warns and self.is_nothing and dtype.kind in "fc":
+            return _nothing_by_nothing(dtype, total.shape if shape is None else shape)
         real = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
         if dtype.kind in "biu":
             double = requested_dtype(float)
@@ -112,6 +121,16 @@ class _Count:
 builtin_max = max
 
 
+def _nothing_by_nothing(dtype: np.dtype, shape: tuple[int, ...]) -> Node:
+    """The sums of no elements by their number. NumPy warns of it at the call."""
+    if math.prod(shape) and errstate.mode[0] is errstate.LOUD and np.geterr()["invalid"] == "warn":
+        is_scalars = not shape and dtype.char in "dD"  # others are divided in a wider dtype
+        called = "scalar divide" if is_scalars else "divide"
+        warn_user(f"invalid value encountered in {called}", RuntimeWarning)
+    not_a_number = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+    return build.full(dtype.type(not_a_number), shape)
+
+
 def _by_number(total: Node, count: Node) -> Node:
     """The quotient. NumPy divides complex64 by counts in double precision; as a complex number the
     count would be multiplied by as its reciprocal, which is rounded once more."""
@@ -132,11 +151,15 @@ def _by_number(total: Node, count: Node) -> Node:
 
 
 def _require_array(where: Any) -> None:
-    """`NotNative` for masks that NumPy has to say of what they are: numbers, texts, objects."""
+    """`NotNative` for masks that NumPy has to say of what they are: numbers, texts, objects, and
+    lists of them. NumPy takes the elements that are true, and divides by the sum of the list."""
     if isinstance(where, bool) or where is _Missing:
         return
     if not isinstance(where, Handle | np.ndarray | np.generic | list | tuple):
         raise NotNative("a mask that is no array")
+    is_list = isinstance(where, list | tuple) and not contains_handles(where)
+    if is_list and np.asarray(where).dtype != BOOL:
+        raise NotNative("a mask that is a list of numbers")
 
 
 def _axes(handle: Handle, axis: Any, where: Any = True) -> tuple[int, ...]:
@@ -263,7 +286,8 @@ def _variance(
     summed, subtracted, squared = warned
     if given is None:
         total = fold_axes(np.add, node, axes, computing, where=count.mask, called=summed)
-        center = count.divide(build.reshape(total, kept), 0, kept)
+        loud = count.is_nothing and not few_are_nan
+        center = count.divide(build.reshape(total, kept), 0, kept, warns=loud)
     else:
         center = node_of(given) if order is None else permuted_node(given, shape, order)
     distance = errstate.apply_errstate(combine(np.subtract, node, center), subtracted)
@@ -458,7 +482,10 @@ def _nan_variance(
     wide = handle._dtype if mean is _Missing else as_handle(mean)._dtype
     if np.result_type(handle._dtype, wide) != handle._dtype:
         raise NotNative("about means of a wider dtype")  # NumPy puts the distances into a copy
-    return _variance(handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=True)
+    few_are_nan = handle._dtype.kind in "fc"  # of integers it is `var`
+    return _variance(
+        handle, axis, dtype, out, ddof, mask, mean, correction, few_are_nan=few_are_nan
+    )
 
 
 @native(np.nanvar)

@@ -117,7 +117,8 @@ def array(
     if as_index(ndmin) > most:
         raise ValueError(f"ndmin must be <= ndmax ({most})")
     if isinstance(object, Handle):
-        if len(object._shape) > most and requested_dtype(dtype) not in (None, object._dtype):
+        wanted = requested_dtype(dtype)  # float64 is equal to None
+        if len(object._shape) > most and wanted is not None and wanted is not object._dtype:
             raise ValueError("object too deep for desired array")
         made = _converted(object, dtype, copy, order)
     elif _stays_on_host(object, dtype, subok):
@@ -132,6 +133,8 @@ def array(
     elif copy is False:
         made = _sharing(object, dtype)
     elif isinstance(object, list | tuple) and contains_handles(object):
+        if ndmax is not None:
+            raise NotNative("of a list of arrays, with so many axes at most")
         wanted = requested_dtype(dtype)
         made = stack_sequence(object, wanted)
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import _function_base_impl as formulas
 
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
-from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, node_of, result
+from clfuse.arrays.handle import Handle, downcasts, is_writeable, lacks_fp64, node_of, result
 from clfuse.arrays.promotion import INT64
 from clfuse.arrays.views import reshape_view
 from clfuse.dispatch.host_call import native
@@ -103,6 +103,12 @@ def _of_numbers(
     return NATIVE[reference](a, axis=axis, keepdims=kept, **options)
 
 
+def _require_scratch(a: Any, overwrite_input: Any) -> None:
+    """`NotNative` where NumPy is to sort in an array that it cannot write to."""
+    if overwrite_input and isinstance(a, Handle) and not is_writeable(a):
+        raise NotNative("in a read-only array")
+
+
 @native(np.nanmedian, numbers=True)
 def nanmedian(
     a: Any,
@@ -112,6 +118,7 @@ def nanmedian(
     keepdims: Any = _Missing,
 ) -> Any:
     """Median over axes of what is not NaN."""
+    _require_scratch(a, overwrite_input)
     handle = as_handle(a)
     if handle._dtype.kind != "f":
         if handle._dtype.kind == "c" or 0 in handle._shape:
@@ -229,6 +236,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Quantiles over axes of what is not NaN; all of NumPy's methods."""
+    _require_scratch(a, overwrite_input)
     return _without_nans(np.quantile, 1, a, q, axis, out, method, keepdims, weights)
 
 
@@ -245,4 +253,5 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Percentiles over axes of what is not NaN; all of NumPy's methods."""
+    _require_scratch(a, overwrite_input)
     return _without_nans(np.percentile, 100, a, q, axis, out, method, keepdims, weights)

@@ -182,6 +182,8 @@ def interp(
     """Piecewise linear interpolation between the points ``(xp, fp)``, with NumPy's formula."""
     if period is not None:
         raise NotNative("of a periodic function")
+    if any(np.iscomplexobj(end) for end in (left, right) if not isinstance(end, Handle)):
+        raise NotNative("of these ends")
     handle, places, values = as_handle(x), _sorted_table(xp), as_handle(fp)
     count = places._shape[0]
     inputs = (handle, places, values)
@@ -279,8 +281,6 @@ def histogram(
             raise ValueError("`bins` must be positive, when an integer")
         edges, kept, number = _even_bins(handle, count, range)
     elif np.ndim(bins) == 1:
-        if range is not None:
-            _outer_edges(handle, range)
         edges, kept, number = _given_bins(handle, as_handle(bins))
         count = edges._shape[0] - 1
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -151,3 +152,118 @@ def test_variances_of_halves_about_floats_are_halves(xp: ModuleType) -> None:
         found = xp.nanvar(xp.asarray(x), mean=xp.asarray(mean))
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+def test_masks_that_are_lists_of_numbers_are_added_up(xp: ModuleType, name: str) -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    # 13 in five elements, and the numbers of the list add up to 6
+    expected = {"mean": 13 / 6, "var": 653 / 216, "std": (653 / 216) ** 0.5}[name]
+    for dtype in ("float64", "complex64"):
+        made = getattr(xp, name)(xp.asarray(x.astype(dtype)), where=[[1, 2, 0], [1, 1, 1]])
+        np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-6)
+    with pytest.warns(np.exceptions.ComplexWarning):
+        found = getattr(xp, name)(xp.asarray(x), where=[[1j, 2, 0], [1, 1, 1]])
+    assert found == pytest.approx({"mean": 2.6, "var": 3.44, "std": 3.44**0.5}[name])
+    with pytest.raises(TypeError):
+        getattr(xp, name)(xp.asarray(x), where=[["a", "", "c"]])
+
+
+def test_a_product_to_an_output_without_axes_is_of_vectors(xp: ModuleType) -> None:
+    out = xp.zeros((), "u8")
+    one, two = (xp.asarray(np.array([row], "u8")) for row in ([0, 4, 4, 0], [1, 4, 0, 3]))
+    assert xp.matmul(one, two, out) is out
+    assert out == 16
+    with pytest.raises(TypeError):
+        xp.matmul(one, two, [1])
+
+
+def test_lists_stand_for_no_array_of_indices(xp: ModuleType) -> None:
+    _raises(lambda: xp.take_along_axis([3.0, 4.0], xp.asarray([1, 0])), AttributeError, "ndim")
+
+
+@pytest.mark.parametrize("name", ["nanmedian", "nanpercentile", "nanquantile"])
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_nothing_is_sorted_in_a_read_only_array(xp: ModuleType, name: str, dtype: str) -> None:
+    x = xp.asarray(np.array([3, 1, 2, 5], dtype))
+    x.flags.writeable = False
+    at = {"nanmedian": (), "nanpercentile": (50,), "nanquantile": (0.5,)}[name]
+    _raises(lambda: getattr(xp, name)(x, *at, overwrite_input=True), ValueError, "read-only")
+    assert getattr(xp, name)(x, *at) == 2.5
+    nothing = x[:0].astype("float64")
+    nothing.flags.writeable = False
+    with pytest.warns(RuntimeWarning, match="empty slice"):
+        assert np.isnan(xp.nanmedian(nothing, overwrite_input=True))
+
+
+def test_a_range_is_not_asked_for_where_bins_are_given(xp: ModuleType) -> None:
+    counts, edges = xp.histogram(xp.asarray([0, 1, 1, 4]), bins=[0, 1, 2, 5], range=(3, 1))
+    assert counts.tolist() == [1, 2, 1]
+    assert edges.tolist() == [0, 1, 2, 5]
+    _raises(lambda: xp.histogram(xp.asarray([0, 1]), 3, range=(3, 1)), ValueError, "larger")
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_complex_numbers_are_rounded_to_fewer_axes(xp: ModuleType, decimals: int) -> None:
+    out = xp.zeros((), "complex64")
+    assert xp.asarray(np.full((1, 1), 1.26 + 2.5j, "F")).round(decimals, out=out) is out
+    assert out == np.complex64(1 + 2j if decimals == 0 else 1.3 + 2.5j)
+    _raises(lambda: xp.ones((1,)).round(out=xp.zeros(())), ValueError, "broadcast")
+
+
+@pytest.mark.parametrize("method", [False, True])
+def test_extremes_begin_with_what_is_left_of_the_first(xp: ModuleType, method: bool) -> None:
+    for name, values, dtype, expected in (
+        ("min", [-1.0, 300.0, 2.5, 2.0], "u1", 2),  # -1 is 255 there
+        ("max", [-1 - 1j, -2, 2 + 0j, 1.5j], "u1", 255),
+        ("max", [300, -5, 7], "i8", 300),
+        ("min", [300.5, -5, 7], "f4", -5),
+    ):
+        x, out = xp.asarray(values), xp.zeros((), dtype)
+        ufunc = xp.minimum if name == "min" else xp.maximum
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+            made = getattr(x, name)(out=out) if method else ufunc.reduce(x, out=out)
+        assert made == expected
+
+
+def test_ends_of_an_interpolation_are_of_its_kind(xp: ModuleType) -> None:
+    x = xp.asarray([0.5, 2.0])
+    for end in ("left", "right"):
+        _raises(lambda end=end: xp.interp(x, x, x, **{end: 1j}), TypeError, "real")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_arrays_of_more_axes_than_wanted_are_not_cast(xp: ModuleType, dtype: str) -> None:
+    for x in (xp.ones(2, "complex128"), xp.ones((2, 2), "int32")):
+        _raises(lambda x=x: xp.array(x, dtype, ndmax=0), ValueError, "too deep")
+        assert xp.array(x, ndmax=0).shape == x.shape
+        assert xp.array(x, dtype, ndmax=2).dtype == dtype
+        _raises(lambda x=x: xp.array([x, x], dtype, ndmax=1), ValueError, "dimension of 1")
+
+
+def test_a_diagonal_of_a_list_is_read_only(xp: ModuleType) -> None:
+    for k, expected in ((0, [1, 4]), (1, [2]), (-1, [3])):
+        found = xp.diag([[1, 2], [3, 4]], k)
+        assert found.tolist() == expected
+        assert not found.flags.writeable
+    assert xp.diag([1, 2]).flags.writeable
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex128", "int64"])
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+def test_means_of_nothing_warn_at_the_call(xp: ModuleType, name: str, dtype: str) -> None:
+    for shape, axis in (((0,), None), ((0, 3), 0), ((0, 3), 1), ((3, 0), None)):
+        texts = []
+        for module in (np, xp):
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                made = getattr(module, name)(module.zeros(shape, dtype), axis)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert np.isnan(np.asarray(made)).all()
+            texts.append([(w.category, str(w.message)) for w in warned])
+        assert texts[0] == texts[1]
+    with xp.errstate(invalid="raise"), pytest.raises(FloatingPointError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        getattr(xp, name)(xp.zeros(0))
