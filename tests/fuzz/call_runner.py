@@ -69,6 +69,7 @@ KNOWN: Final[tuple[tuple[str, str, str], ...]] = (
     (r"i?fftshift", "not enough values", "a number has no axes to shift"),
     (r"(un)?packbits", "out of bounds", "NumPy takes a number for a vector here"),
     (r"\w+", "read-only; NumPy: ", "of two mistakes another one is named"),
+    (r"histogram", "-9223372036854775808", "NumPy adds whole numbers as weights in float64"),
     (r"indices", "negative dimensions", "they are refused in every form"),
     (r"nanmin|nanmax", "nan", "NumPy begins at NaN for lists, and drops it for arrays"),
 )  # fmt: skip

@@ -127,6 +127,8 @@ def _along_axes(name: str, default: tuple[int, ...] | None) -> Callable[..., Any
     def call(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         if s is not None and axes is None:
             raise NotNative("of sizes without axes")
+        if out is not None and name in ("ifft2", "irfft2"):
+            raise NotNative("into an array, which releases of NumPy's forget")
         handle = as_handle(a)
         if axes is None:
             axes = tuple(range(len(handle._shape)))

@@ -56,6 +56,8 @@ def unique_rows(*args: Any, **kwargs: Any) -> Any:
     rank = len(array.shape)
     if axis is None or rank < 2 or not has_sorts():
         return NotImplemented
+    if not hasattr(type(axis), "__index__"):
+        return NotImplemented
     axis = axis.__index__()
     if not -rank <= axis < rank or not array.shape[axis]:
         return NotImplemented

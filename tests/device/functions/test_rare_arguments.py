@@ -267,3 +267,21 @@ def test_means_of_nothing_warn_at_the_call(xp: ModuleType, name: str, dtype: str
     with xp.errstate(invalid="raise"), pytest.raises(FloatingPointError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         getattr(xp, name)(xp.zeros(0))
+
+
+@pytest.mark.parametrize("name", ["ifft2", "irfft2"])
+def test_transforms_write_to_an_output_where_numpys_do(xp: ModuleType, name: str) -> None:
+    made = []
+    for module in (np, xp):
+        out = module.zeros((3, 3) if name == "ifft2" else (3, 4), "D" if name == "ifft2" else "d")
+        found = getattr(module.fft, name)(module.ones((3, 3), "D"), out=out)
+        made.append((found is out, np.asarray(out).tolist(), np.asarray(found).round(9).tolist()))
+    assert made[0] == made[1]
+
+
+def test_distinct_rows_are_along_one_axis(xp: ModuleType) -> None:
+    x = xp.asarray(np.arange(9).reshape(3, 3) % 2)
+    for axis in ((-1, 0), (0,), 0.5):
+        with pytest.raises((TypeError, ValueError)):
+            xp.unique(x, axis=axis)
+    assert xp.unique(x, axis=np.int64(0)).tolist() == [[0, 1, 0], [1, 0, 1]]
