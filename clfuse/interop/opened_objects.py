@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Callback", "with_open_method"]
+__all__ = ["Callback", "name_for_pickle", "with_open_method"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
@@ -54,6 +56,17 @@ def with_open_method(
         return Compiled(result, opened) if name == "__call__" else Solver(result, name, opened)
 
     return call
+
+
+def name_for_pickle(function: Any, module: str, name: str) -> None:
+    """Name what stands for a function after where it is found, if that is not where it was written:
+    pickle looks for it there, here and in processes that have not opened the module."""
+    home = sys.modules.get(getattr(function, "__module__", None) or "")
+    found: Any = home
+    for part in getattr(function, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    if isinstance(function, types.FunctionType) and found is not function:
+        function.__module__, function.__qualname__ = module, name
 
 
 class Callback:

@@ -387,6 +387,8 @@ def open_compiled(module: types.ModuleType) -> None:
 
 
 def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
+    from .opened_objects import name_for_pickle
+
     package = module.__name__.partition(".")[0]
     family = [
         other for name, other in list(sys.modules.items()) if name.partition(".")[0] == package
@@ -402,6 +404,7 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
             continue
         open_one = opened(function)
         setattr(module, name, open_one)
+        name_for_pickle(open_one, module.__name__, name)
         if getattr(function, "__module__", None) == module.__name__:
             made[name] = function, open_one
     for other in family:

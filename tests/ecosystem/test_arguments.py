@@ -204,3 +204,27 @@ def test_matplotlib_keeps_values_that_it_sorts() -> None:
         return tri.CubicTriInterpolator(tri.Triangulation(x, y), x + y)(x * 0.9, y * 0.9).filled(0)
 
     agree(interpolated, rtol=1e-8)
+
+
+PICKLED = ("scipy.optimize", "scipy.stats", "scipy.ndimage", "scipy.signal", "scipy.special",
+           "sklearn.metrics", "cv2", "pywt", "pandas")
+
+
+@pytest.mark.parametrize("name", PICKLED)
+def test_functions_of_packages_travel_to_other_processes(name: str) -> None:
+    module = pytest.importorskip(name)
+    functions = {key: value for key, value in vars(module).items()
+                 if key[0] != "_" and inspect.isfunction(value)}
+    assert len(functions) > 5
+    for key, value in functions.items():
+        assert pickle.loads(pickle.dumps(value)) is value, key
+
+
+def test_processes_without_clfuse_get_the_packages_functions(tmp_path: Path) -> None:
+    pickled = pickle.dumps([optimize.rosen, ndimage.gaussian_filter, signal.get_window])
+    program = ("import pickle, sys\n"
+               f"rosen, smooth, window = pickle.loads({pickled!r})\n"
+               "assert 'clfuse' not in sys.modules\n"
+               "assert rosen([1.0, 2.0]) == 100 and window('boxcar', 3).sum() == 3\n")
+    done = python("-c", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
