@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Callback", "name_for_pickle", "with_open_method"]
+from clfuse.arrays import handle as handles
+from clfuse.arrays.shared_storage import seen_by_numpy
+
+__all__ = ["Callback", "name_for_pickle", "open_pointers", "open_subclass", "with_open_method"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
@@ -58,14 +62,33 @@ def with_open_method(
     return call
 
 
+def open_subclass(kind: type, opened: Opened) -> type:
+    """A class in the place of a compiled one, whose own methods cannot be replaced."""
+    methods = {
+        name: opened(method)
+        for name, method in inspect.getmembers(kind, inspect.isroutine)
+        if name[0] != "_" or (name in _GIVEN and method is not getattr(object, name, None))
+    }
+
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        return made(cls, *args, **kwargs)
+
+    made = opened(kind.__new__)
+    described = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__new__": new}
+    return type(kind)(kind.__name__, (kind,), {**described, **methods})
+
+
+_GIVEN: Final = ("__init__", "__call__", "__getitem__", "__setitem__")
+
+
 def name_for_pickle(function: Any, module: str, name: str) -> None:
-    """Name what stands for a function after where it is found, if that is not where it was written:
-    pickle looks for it there, here and in processes that have not opened the module."""
+    """Name what stands for a function or a class after where it is found, if that is not where it
+    was written: pickle looks for it there, here and in processes that have not opened it."""
     home = sys.modules.get(getattr(function, "__module__", None) or "")
     found: Any = home
     for part in getattr(function, "__qualname__", "").split("."):
         found = getattr(found, part, None)
-    if isinstance(function, types.FunctionType) and found is not function:
+    if isinstance(function, types.FunctionType | type) and found is not function:
         function.__module__, function.__qualname__ = module, name
 
 
@@ -86,3 +109,16 @@ class Callback:
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
+
+
+def open_pointers(ctypeslib: types.ModuleType) -> None:
+    """Let C functions whose arguments are declared by `numpy.ctypeslib.ndpointer` write to ours."""
+    for kind in ctypeslib.ndpointer().__mro__:
+        method = vars(kind).get("from_param")
+        if isinstance(method, classmethod):
+            plain = method.__func__
+
+            def from_param(cls: Any, obj: Any, plain: Any = plain) -> Any:
+                return plain(cls, seen_by_numpy(obj) if type(obj) is handles.ARRAY else obj)
+
+            kind.from_param = classmethod(from_param)

@@ -176,6 +176,13 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},
+    # Compiled classes, whose methods cannot be replaced.
+    "scipy.stats.sampling": dict.fromkeys(
+        ("DiscreteAliasUrn", "DiscreteGuideTable", "NumericalInverseHermite",
+         "NumericalInversePolynomial", "SimpleRatioUniforms", "TransformedDensityRejection"),
+        in_shared_memory,
+    ),
+    "pykdtree.kdtree": {"KDTree": in_shared_memory},
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
@@ -196,7 +203,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},
     **_NUMBERS,
 }  # fmt: skip
-"""Module -> function in it, or method of a class -> what it gets of an argument."""
+"""Module -> function in it, method of a class, or class -> what it gets of an argument."""
 
 SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
     # `factorized` gives the method of what `splu` makes.
@@ -346,7 +353,9 @@ def open_doors(module: types.ModuleType) -> None:
     if not _has_doors(module.__name__):
         return  # what is compiled may name itself otherwise than it was found
     if module.__name__ == "numpy.ctypeslib":
-        _open_pointers(module)
+        from .opened_objects import open_pointers
+
+        open_pointers(module)
     if module.__name__.startswith(COMPILED):
         from . import numba_functions
 
@@ -387,7 +396,7 @@ def open_compiled(module: types.ModuleType) -> None:
 
 
 def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
-    from .opened_objects import name_for_pickle
+    from .opened_objects import name_for_pickle, open_subclass
 
     package = module.__name__.partition(".")[0]
     family = [
@@ -400,9 +409,10 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
             _open_method(vars(module).get(kind), method, opened)
             continue
         function = vars(module).get(name)
-        if not callable(function) or isinstance(function, type):
+        if not callable(function):
             continue
-        open_one = opened(function)
+        is_class = isinstance(function, type)
+        open_one = open_subclass(function, opened) if is_class else opened(function)
         setattr(module, name, open_one)
         name_for_pickle(open_one, module.__name__, name)
         if getattr(function, "__module__", None) == module.__name__:
@@ -572,19 +582,6 @@ class Doors:
 
             loader.exec_module = exec_module
         return found
-
-
-def _open_pointers(ctypeslib: types.ModuleType) -> None:
-    """Let C functions whose arguments are declared by `numpy.ctypeslib.ndpointer` write to ours."""
-    for kind in ctypeslib.ndpointer().__mro__:
-        method = vars(kind).get("from_param")
-        if isinstance(method, classmethod):
-            plain = method.__func__
-
-            def from_param(cls: Any, obj: Any, plain: Any = plain) -> Any:
-                return plain(cls, seen_by_numpy(obj) if type(obj) is handles.ARRAY else obj)
-
-            kind.from_param = classmethod(from_param)
 
 
 def install() -> None:

@@ -228,3 +228,38 @@ def test_processes_without_clfuse_get_the_packages_functions(tmp_path: Path) -> 
                "assert rosen([1.0, 2.0]) == 100 and window('boxcar', 3).sum() == 3\n")
     done = python("-c", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+PROBABILITIES = np.array([0.2, 0.3, 0.5])
+
+SAMPLED: dict[str, Callable[[Any, Any], Any]] = {
+    "quantiles of a normal distribution": lambda m, s: s.NumericalInverseHermite(
+        pytest.importorskip("scipy.stats").norm()
+    ).ppf(m.asarray([0.5, 0.9])),
+    "quantiles of a few": lambda m, s: s.DiscreteGuideTable(m.asarray(PROBABILITIES)).ppf(
+        m.asarray([0.1, 0.4, 0.9])
+    ),
+    "drawn of a few": lambda m, s: s.DiscreteAliasUrn(
+        m.asarray(PROBABILITIES), random_state=3
+    ).rvs(40),
+    "drawn after a journey": lambda m, s: pickle.loads(pickle.dumps(
+        s.DiscreteAliasUrn(m.asarray(PROBABILITIES), random_state=3)
+    )).rvs(40),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_compiled_classes_take_our_arrays(name: str) -> None:
+    sampling = pytest.importorskip("scipy.stats.sampling")
+    agree(lambda m: SAMPLED[name](m, sampling))
+
+
+def test_a_compiled_class_is_still_its_own() -> None:
+    sampling = pytest.importorskip("scipy.stats.sampling")
+    kind = sampling.DiscreteGuideTable
+    made = kind(clfuse.asarray(PROBABILITIES))
+    assert made.ppf(clfuse.asarray([0.1, 0.4, 0.9])).tolist() == [0, 1, 2]
+    assert isinstance(made, kind)
+    assert pickle.loads(pickle.dumps(kind)) is kind
+    with pytest.raises(sampling.UNURANError):
+        kind(clfuse.asarray([-0.2, 0.5, 0.7]))
