@@ -169,6 +169,8 @@ class Philox4x32:
         For seeds that `numpy.random.SeedSequence` does not take.
     """
 
+    _numpys: Any = None
+
     def __init__(self, seed: Any = None) -> None:
         if seed is None:
             refuse_in_trace("a generator without a seed is made")
@@ -181,6 +183,8 @@ class Philox4x32:
     def _set(self, key: int, position: int) -> None:
         self._key = key
         self._position = position
+        if self._numpys is not None:  # compiled code may hold its address
+            self._numpys.state = np.random.Philox(key=key, counter=position).state
         #: The trace of a jitted function that made it: its draws are the same at every replay.
         self.made_in = active()
         self._key_node = _constant(key)
@@ -296,6 +300,14 @@ class Philox4x32:
     def _seed_seq(self) -> Any:
         """`seed_seq`, as bit generators of NumPy's name it too."""
         return self.seed_seq
+
+    @property
+    def capsule(self) -> Any:
+        """What compiled code (SciPy's samplers) draws from, as from NumPy's: one of these, which
+        begins with this key and position and goes on by itself."""
+        if self._numpys is None:
+            self._numpys = np.random.Philox(key=self._key, counter=self._position)
+        return self._numpys.capsule
 
     @property
     def state(self) -> dict[str, Any]:

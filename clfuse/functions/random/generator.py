@@ -88,6 +88,13 @@ class Generator(Distributions):
         )
         return [Generator(child) for child in children]
 
+    @property
+    def _bit_generator(self) -> Any:
+        """A bit generator of NumPy's with the same seed: SciPy (`qmc`) spawns others from it, which
+        its compiled code draws from."""
+        bits = self.bit_generator
+        return bits if self._numpy is not None else np.random.PCG64(bits.seed_seq)
+
     # -- on the host -------------------------------------------------------------------------------
 
     def _hosted(

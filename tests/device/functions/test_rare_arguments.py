@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from collections.abc import Callable
@@ -285,3 +286,27 @@ def test_distinct_rows_are_along_one_axis(xp: ModuleType) -> None:
         with pytest.raises((TypeError, ValueError)):
             xp.unique(x, axis=axis)
     assert xp.unique(x, axis=np.int64(0)).tolist() == [[0, 1, 0], [1, 0, 1]]
+
+
+def test_samplers_of_scipy_draw_from_our_generators(xp: ModuleType) -> None:
+    qmc = pytest.importorskip("scipy.stats.qmc")
+    sampling = pytest.importorskip("scipy.stats.sampling")
+    for kind in (qmc.Sobol, qmc.Halton, qmc.LatinHypercube):
+        expected = kind(d=2, rng=np.random.default_rng(3)).random(4)  # the seed is the same
+        assert np.array_equal(kind(d=2, rng=xp.random.default_rng(3)).random(4), expected)
+    given = np.random.default_rng(np.random.PCG64(3)), xp.random.default_rng(np.random.PCG64(3))
+    first, second = [sampling.DiscreteAliasUrn([0.5, 0.5], random_state=g).rvs(50) for g in given]
+    assert np.array_equal(first, second)
+    weights = [0.25, 0.75]
+    generator = xp.random.default_rng(5)
+    drawn = sampling.DiscreteAliasUrn(weights, random_state=generator)
+    state = generator.bit_generator.state
+    many = drawn.rvs(4000)
+    assert 0.7 < many.mean() < 0.8
+    assert not np.array_equal(many, drawn.rvs(4000))
+    generator.bit_generator.state = state
+    assert np.array_equal(many, drawn.rvs(4000))
+    copied = copy.deepcopy(generator.bit_generator)
+    assert copied.capsule is not generator.bit_generator.capsule
+    again = sampling.DiscreteAliasUrn(weights, random_state=xp.random.default_rng(5))
+    assert np.array_equal(many, again.rvs(4000))
