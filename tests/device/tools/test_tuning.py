@@ -16,7 +16,7 @@ from clfuse.tools.bench import command, tune
 pytestmark = pytest.mark.clfuse_only
 
 TUNED = ("triad", "sum_of_squares", "softmax", "matmul_f32")
-"""Programs whose kernels are tuned: a map, a fold, rows, tiles. All of the benchmark take a minute."""
+"""Programs whose kernels are tuned: a map, a fold, rows, tiles. All take a minute."""
 
 
 def test_a_measured_device_keeps_its_traits_and_uses_them(
