@@ -76,16 +76,16 @@ def _unraisable(before: Callable[[Any], object], found: Any) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hand := os.environ.get("CLFUSE_TEST_HAND"):
         # "2/7": the third of seven hands that the tests are dealt to, the same ones on every run;
-        # "2+4/7" has two. CLFUSE_TEST_WHOLE has patterns of modules that are in every hand.
-        numbers, _, hands = hand.partition("/")
-        taken = {int(number) for number in numbers.split("+")}
-        patterns = os.environ.get("CLFUSE_TEST_WHOLE", "").split()
+        # "2+4/7" has two. CLFUSE_TEST_WHOLE has patterns of modules that are in every hand, and
+        # CLFUSE_TEST_MORE has a hand and the modules of which that one is taken in its place.
+        whole = os.environ.get("CLFUSE_TEST_WHOLE", "").split()
+        more, *larger = os.environ.get("CLFUSE_TEST_MORE", hand).split()
         others = [
             item
             for item in items
             if (
-                zlib.crc32(_without_folders(item.nodeid).encode()) % int(hands) not in taken
-                and not any(fnmatch(item.path.stem, pattern) for pattern in patterns)
+                not _is_in(item, more if _is_of(item, larger) else hand)
+                and not _is_of(item, whole)
             )
             or _plans_for_a_cpu_on_a_gpu(item)
         ]
@@ -106,6 +106,16 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def _is_of(item: pytest.Item, modules: list[str]) -> bool:
+    return any(fnmatch(item.path.stem, pattern) for pattern in modules)
+
+
+def _is_in(item: pytest.Item, hand: str) -> bool:
+    numbers, _, hands = hand.partition("/")
+    dealt = zlib.crc32(_without_folders(item.nodeid).encode()) % int(hands)
+    return dealt in map(int, numbers.split("+"))
 
 
 def _without_folders(nodeid: str) -> str:

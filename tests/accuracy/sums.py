@@ -145,11 +145,11 @@ def calls_of(dtype: str, shape: tuple[int, ...], axis: Any) -> list[str]:
 
 def compared(
     xp: ModuleType, dtype: str, kind: str, shape: tuple[int, ...], axis: Any,
-    sampled: int = SAMPLED, most: int = MOST,
+    sampled: int = SAMPLED, most: int = MOST, calls: Sequence[str] = tuple(CALLS),
 ) -> Iterator[Compared]:
-    """Measure the calls on samples of one kind."""
+    """Measure those of the calls that can be on samples of one kind."""
     samples = max(LEAST, min(most, sampled // math.prod(shape)))
-    names = calls_of(dtype, shape, axis)
+    names = [name for name in calls_of(dtype, shape, axis) if name in calls]
     errors: dict[str, list[list[Array]]] = {name: [[], [], []] for name in names}
     for seed in range(samples):
         value = draw(kind, dtype, shape, np.random.default_rng([seed, *shape]))

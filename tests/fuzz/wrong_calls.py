@@ -96,14 +96,19 @@ SECONDS: Final = 2
 
 @dataclass(frozen=True)
 class WrongCall:
-    """An expression that NumPy refuses, and the class of the exception."""
+    """An expression that NumPy refuses, the class of the exception, and its words."""
 
     text: str
     error: type[BaseException]
+    words: str
 
     def run(self, module: ModuleType) -> BaseException | None:
         """What the call raises under `module`, or None."""
         return outcome(self.text, module)
+
+    def has_words(self, found: BaseException) -> bool:
+        """Whether `found` has the words of NumPy's error, or that is about a signature."""
+        return str(found) == self.words or bool(_OF_SIGNATURES.search(self.words))
 
 
 def public(kind: type[BaseException]) -> type[BaseException]:
@@ -116,12 +121,6 @@ def public(kind: type[BaseException]) -> type[BaseException]:
 
 _OF_SIGNATURES: Final = re.compile("argument|keyword|object at 0x")
 """What is said of a call that does not fit a signature: it has names of ours in it."""
-
-
-def has_words_of(found: BaseException | None, expected: BaseException | None) -> bool:
-    """Whether `found` has the words of NumPy's error, or both are about a signature."""
-    said = str(expected)
-    return str(found) == said or bool(_OF_SIGNATURES.search(said))
 
 
 def _too_long(number: int, frame: FrameType | None) -> None:
@@ -288,12 +287,11 @@ def wrong_calls(seed: int = 0, most_of_a_kind: int = 1) -> Iterator[WrongCall]:
             kind = what, public(type(error))
             found[kind] = found.get(kind, 0) + 1
             if found[kind] <= most_of_a_kind:
-                yield WrongCall(call.text(), public(type(error)))
+                yield WrongCall(call.text(), public(type(error)), str(error))
 
 
-def difference(wrong: WrongCall, module: ModuleType) -> str | None:
-    """What `module` raises in the place of NumPy's class, in words; None where it is that class."""
-    error = wrong.run(module)
+def difference(wrong: WrongCall, error: BaseException | None) -> str | None:
+    """What was raised in the place of NumPy's class, in words; None where it is that class."""
     if error is None:
         return f"{wrong.text}: NumPy raises {wrong.error.__name__}, nothing was raised"
     if isinstance(error, wrong.error):

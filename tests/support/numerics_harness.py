@@ -237,6 +237,11 @@ def kernel_source(cases: Sequence[Case], width: int, platform: str) -> str:
 # ---- the device ----
 
 
+GROUP: Final = 64
+"""Work-items of a work-group. PoCL chooses 2,000, whose variables, a hundred of 64 bytes where
+nothing is optimized, are more than a thread's stack."""
+
+
 def evaluate_cases(device: Device, cases: Sequence[Case], width: int,
                    operands: Sequence[npt.NDArray[Any]]) -> dict[Case, npt.NDArray[Any]]:
     """Run cases of one tuple of input dtypes on 1-d operands of one length."""
@@ -244,12 +249,12 @@ def evaluate_cases(device: Device, cases: Sequence[Case], width: int,
         if needs_fp64(np.dtype(name)) and not device.traits.fp64:
             raise fp64_error(device.name, name)  # as plans do: conftest skips the test
     count = len(operands[0])
-    padded = -(-count // width) * width
+    padded = -(-count // (width * GROUP)) * width * GROUP
     source = kernel_source(cases, width, device.platform_name)
     program = build(device, source, "evaluate", (None,) * (len(operands) + len(cases)))
     inputs = [upload(device, np.resize(operand, padded)) for operand in operands]
     outputs = [allocate(device, padded * np.dtype(case.output).itemsize) for case in cases]
-    enqueue(program, (padded // width,), None, [buffer.mem for buffer in (*inputs, *outputs)])
+    enqueue(program, (padded // width,), (GROUP,), [buffer.mem for buffer in (*inputs, *outputs)])
     return {
         case: download(output, case.output, (padded,))[:count]
         for case, output in zip(cases, outputs, strict=True)

@@ -26,6 +26,9 @@ FAILED = Path(tempfile.gettempdir()) / "clfuse-vendors"
 SAMPLE = 96
 """Verified programs of which `check` compiles so many again, others in every revision."""
 
+MOST_NEW = 40
+"""Programs with bars that may be new before `check` asks for `verify`."""
+
 MOST_SHOWN = 20
 
 
@@ -106,6 +109,8 @@ def check(options: argparse.Namespace) -> int:
           " verified"
           f" ({', '.join(f'{name} {version}' for name, version in tools.versions.items())})",
           flush=True)
+    if len(new) > MOST_NEW:  # each takes a second of processor time, in every run
+        print(f"{len(new)} programs are to be verified: `verify`, and commit verified.txt")
     # What has a bar is never left out: others have the time.
     _, problems = compiled(new, float("inf"), options.workers, keys) if new else ([], [])
     timed = [*sample, *others]

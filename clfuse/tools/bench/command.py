@@ -205,7 +205,7 @@ def run(options: argparse.Namespace) -> int:
     figures = []
     if not options.programs or RECORDING in options.programs:
         show_progress("recording")
-        figures = list(recording.figures())
+        figures = list(recording.figures(quick=options.quick))
         show_progress("")
 
     written: list[str] = []

@@ -28,6 +28,7 @@ __all__ = ["Figure", "figures"]
 RECORDED = 5_000
 PLAN_NODES = 120
 LONG = 100_000
+QUICK_LONG = 2_000
 LENGTHS = 20
 REPETITIONS = 15
 REPLAYS = 500
@@ -104,11 +105,11 @@ def replay_us() -> float:
     return best * 1e6
 
 
-def long_plan_s() -> float:
-    """Seconds to plan 100,000 recorded operations, without rendering or building a kernel."""
+def long_plan_s(operations: int = LONG) -> float:
+    """Seconds to plan so many recorded operations, without rendering or building a kernel."""
     x = clfuse.asarray(numpy.ones(16))
-    with config.override(max_nodes=2 * LONG, loop_nodes=0):
-        y = chain(x, LONG, 0.0)
+    with config.override(max_nodes=2 * operations, loop_nodes=0):
+        y = chain(x, operations, 0.0)
         traits = clfuse.get_device().traits
         start = time.perf_counter()
         schedule = planner.plan(snapshot.take([node_of(y)]), traits, fuse=True)
@@ -130,18 +131,24 @@ def programs_of_lengths() -> int:
     return after - before
 
 
-FIGURES: tuple[tuple[str, Callable[[], float], str, float], ...] = (
-    ("record one operation", recorded_us, "us", 2.0),
-    (f"start a known plan of {PLAN_NODES} nodes", known_plan_us, "us", 50.0 + PLAN_NODES),
-    (f"call a jitted function of {PLAN_NODES} nodes", replay_us, "us", 30.0),
-    (f"plan {LONG:,} operations", long_plan_s, "s", 3.0),
-    (f"programs built for {LENGTHS} lengths of one expression", programs_of_lengths, "programs", 2),
-)
-
-
-def figures() -> Iterator[Figure]:
-    """Measure one after the other: what a device takes, so nothing is left to NumPy."""
-    for name, measured, unit, target in FIGURES:
+def figures(*, quick: bool = False) -> Iterator[Figure]:
+    """Measure one after the other: what a device takes, so nothing is left to NumPy. `quick`: a
+    shorter plan."""
+    operations = QUICK_LONG if quick else LONG
+    asked: tuple[tuple[str, Callable[[], float], str, float], ...] = (
+        ("record one operation", recorded_us, "us", 2.0),
+        (f"start a known plan of {PLAN_NODES} nodes", known_plan_us, "us", 50.0 + PLAN_NODES),
+        (f"call a jitted function of {PLAN_NODES} nodes", replay_us, "us", 30.0),
+        (
+            f"plan {operations:,} operations", functools.partial(long_plan_s, operations), "s",
+            3.0 * operations / LONG,
+        ),
+        (
+            f"programs built for {LENGTHS} lengths of one expression", programs_of_lengths,
+            "programs", 2,
+        ),
+    )  # fmt: skip
+    for name, measured, unit, target in asked:
         with config.override(host_us=0):
             figure = Figure(name, measured(), unit, target)
         yield figure

@@ -12,6 +12,8 @@ from typing import Any
 import numpy
 import pytest
 
+from tests.support.releases import IS_BEFORE_2_4
+
 BODY = """
 class Taking:  # computes with floats, of which NumPy's float64 is one, and takes no others
     __array_priority__ = 1000
@@ -68,6 +70,9 @@ def counted(places):
     return y
 """
 
+WRAPPED_BEFORE_2_4 = ("t / x.sum()",)
+"""Calls of which older releases make tensors."""
+
 
 def run(namespace: ModuleType, call: str) -> tuple[bool, Any, Any]:
     """Whether `call` gives a tensor, the values and their dtype."""
@@ -85,7 +90,7 @@ def run(namespace: ModuleType, call: str) -> tuple[bool, Any, Any]:
 @pytest.mark.parametrize(
     "call",
     ["np.sin(t)", "np.add(x, t)", "np.add(t, x)", "np.multiply(t, 2)", "np.isnan(t)",
-     "np.add(x, 1, where=mask)", "np.maximum(x[0, 1], t)", "np.matmul(x, t.values.T)",
+     "np.add(x, 1, where=mask, out=x.copy())", "np.maximum(x[0, 1], t)", "np.matmul(x, t.values.T)",
      "t * x", "x * t", "t + x", "t / x.sum()", "t - 2 * x", "t ** x[0]", "x.sum() * t",
      "Taking() * x.sum()", "x.sum() * Taking()", "Taking() + x[0, 1]", "x * Taking()",
      "np.add.reduce(t)", "np.add.accumulate(t, axis=1)", "np.linspace(t, x, 3)",
@@ -98,6 +103,8 @@ def run(namespace: ModuleType, call: str) -> tuple[bool, Any, Any]:
 )  # fmt: skip
 def test_tensors_are_what_they_are_to_numpy(xp: ModuleType, call: str) -> None:
     ours, theirs = run(xp, call), run(numpy, call)
+    if call in WRAPPED_BEFORE_2_4 and IS_BEFORE_2_4:
+        ours, theirs = ours[1:], theirs[1:]
     assert str(ours) == str(theirs)
 
 

@@ -303,6 +303,9 @@ def test_the_count_of_functions_names_what_runs_on_the_host(xp: ModuleType) -> N
     from clfuse.namespace import coverage
 
     counted = coverage()
-    on_host = {name for name, kind in counted.items() if kind in ("host", "library")}
+    on_host = {
+        name for name, kind in counted.items()
+        if kind in ("host", "library") and name[0] != "_"  # of NumPy's own, before 2.2
+    }
     assert on_host - {"in1d", "trapz"} == {"asmatrix", "bmat", "nested_iters"}  # removed in 2.4
     assert counted["load"] == counted["savetxt"] == "files"

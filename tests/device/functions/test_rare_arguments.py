@@ -14,6 +14,9 @@ import pytest
 
 from clfuse.numpy_releases import PADS_BY_AXIS
 
+FLOAT64_WAS_PYTHONS = np.nanquantile(np.ones(1, "e"), np.float64(0.5)).dtype == np.float16
+"""Whether the installed NumPy, an older one, takes a float64 for a number of Python's there."""
+
 
 def _raises(function: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error) as found:
@@ -31,7 +34,8 @@ def test_quantiles_have_the_precision_of_a_given_dtype(
         given = np.array(q, dtype)[()]
         expected = getattr(np, name)(values, given, axis=1)
         found = getattr(xp, name)(xp.asarray(values), given, axis=1)
-        assert found.dtype == expected.dtype
+        is_pythons = FLOAT64_WAS_PYTHONS and isinstance(given, float)
+        assert found.dtype == ("float64" if is_pythons else expected.dtype)
         np.testing.assert_array_equal(np.asarray(found), expected)
 
 
