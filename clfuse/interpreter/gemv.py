@@ -7,22 +7,16 @@ finds them in a snapshot, and computes each without the array of all products.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from clfuse.ir.nodes import Kind, Op
+from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot
 
-__all__ = ["is_part_of_product", "multiply_by_blas", "products"]
+from .host_functions import is_part_of_product
 
-_CALLED: Final = frozenset(("matmul", "dot"))
-
-
-def is_part_of_product(op: Op) -> bool:
-    """Whether a multiplication was recorded for a product of vectors."""
-    return op.name == "multiply" and op.called in _CALLED
-
+__all__ = ["multiply_by_blas", "products"]
 
 def products(snapshot: Snapshot, stored: Collection[int]) -> dict[int, int]:
     """Multiplication -> the sum over its last axis which alone reads it; by position."""

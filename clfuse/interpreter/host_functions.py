@@ -12,7 +12,7 @@ from clfuse.ir.nodes import Op
 
 from .rng import NUMBERS
 
-__all__ = ["cast", "host_function"]
+__all__ = ["cast", "host_function", "is_part_of_product"]
 
 Array = Any
 """An array of NumPy's or one of its scalars."""
@@ -58,6 +58,14 @@ def cast(value: Array, dtype: np.dtype[Any]) -> Array:
     if value.dtype.kind == "c" and dtype.kind not in "cb":
         value = value.real
     return value.astype(dtype)
+
+
+_CALLED: Final = frozenset(("matmul", "dot"))
+
+
+def is_part_of_product(op: Op) -> bool:
+    """Whether a multiplication was recorded for a product of vectors (`gemv`)."""
+    return op.name == "multiply" and op.called in _CALLED
 
 
 def _power(dtype: np.dtype[Any]) -> Callable[..., Array]:

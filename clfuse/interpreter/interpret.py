@@ -26,7 +26,6 @@ from clfuse.ir.snapshot import LIVE, Snapshot
 from clfuse.runtime.host.host_steps import FUNCTIONS
 from clfuse.runtime.memory.buffers import Buffer, HostBuffer, hold_result, lend_memory, map_to_host
 
-from . import gemv
 from .host_functions import cast, host_function
 from .prepared import Prepared
 from .rng import NEARLY
@@ -74,6 +73,8 @@ def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
     written: dict[int, Buffer | None] = {}
     writes: list[_Write] = []
     summed = set(sums.values())
+    if sums:
+        from .gemv import multiply_by_blas
     op: Op | None = None
     met: dict[str, None] = {}
     modes = np.geterr()
@@ -118,7 +119,7 @@ def _calculate(snapshot: Snapshot, device: Device, sparing: bool) -> None:
                         if two.dtype is not dtypes[1]:
                             two = cast(two, dtypes[1])
                         if position in sums:
-                            value = gemv.multiply_by_blas(one, two)
+                            value = multiply_by_blas(one, two)
                         else:
                             value = op.host(one, two)  # type: ignore[misc]
                     else:

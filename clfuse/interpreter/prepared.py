@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import LIVE, Snapshot
 
-from . import gemv
 from .order import Calculation, calculation, last_readers, reads_of
 
 if TYPE_CHECKING:
@@ -42,13 +41,16 @@ class Prepared:
     def __init__(self, snapshot: Snapshot, sparing: bool) -> None:
         self.stored = _stored(snapshot)
         self.way = calculation(snapshot, self.stored, sparing)
-        self.sums = gemv.products(snapshot, self.stored) if sparing else {}
+        self.sums: dict[int, int] = {}
         self.groups: list[Group] = []
         if sparing:
+            from .gemv import products  # nothing for small programs
+
+            self.sums = products(snapshot, self.stored)
             self._find_groups(snapshot)
 
     def _find_groups(self, snapshot: Snapshot) -> None:
-        from .blocks import grouped  # nothing for small programs
+        from .blocks import grouped
 
         order = self.way.order
         apart = {*self.sums, *self.sums.values()}

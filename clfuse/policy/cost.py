@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clfuse._core import loading
 from clfuse.config import settings
-from clfuse.interpreter import gemv
-from clfuse.interpreter.host_functions import host_function
+from clfuse.interpreter.host_functions import host_function, is_part_of_product
 from clfuse.interpreter.prepared import VIEWED, size_of
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.snapshot import LIVE, Snapshot
@@ -125,7 +124,7 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
             if host_function(op) is None:
                 return None
             size = size_of(item[1])
-            if gemv.is_part_of_product(op):
+            if is_part_of_product(op):
                 budget -= addition_ns * costs.blas_additions * size
             else:
                 budget -= addition_ns * op.weight * size + _fresh_ns(size, nodes[position], costs)

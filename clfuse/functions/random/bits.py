@@ -15,8 +15,10 @@ many small draws of one kind are made at once, as soon as a second one comes.
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -63,6 +65,22 @@ _KIND_OF: Final = {
     for name in _SINGLE
 }
 """The same names -> what the compiled part knows them by."""
+
+ONE_NUMBER: Final = {
+    **dict.fromkeys(("random", "random_sample", "ranf", "sample", "rand", "uniform"), "uniform"),
+    **dict.fromkeys(("randn", "standard_normal", "normal"), "normal"),
+}
+"""Functions that draw one number, scaled or not -> which, as in `_SINGLE`."""
+
+
+def drawing_one(plain: Callable[..., Any], name: str, holders: Any = None) -> Callable[..., Any]:
+    """`plain`, a method `name` or a function that draws from the first of `holders`: one number is
+    drawn by the compiled part."""
+    if _core is None or name not in ONE_NUMBER:
+        return plain
+    made = _core.drawing(plain, name, _KIND_OF[ONE_NUMBER[name]], holders, settings)
+    return functools.update_wrapper(made, plain)
+
 
 DRAWN: Final[dict[str, int]] = {} if _core is None else {
     name.removesuffix("_draw_float64"): kind
@@ -161,7 +179,7 @@ class Philox4x32:
     seed_seq : SeedSequence or None
         What the key comes from; None where the state was set by hand.
     lock : threading.Lock
-        Held while a position is taken.
+        Held while a position is taken, but by what is compiled, which needs none.
 
     Raises
     ------
@@ -188,13 +206,15 @@ class Philox4x32:
         #: The trace of a jitted function that made it: its draws are the same at every replay.
         self.made_in = active()
         self._key_node = _constant(key)
+        #: What `ahead` has made of the next positions: formula and parameters -> first, numbers.
+        self.ahead: dict[Any, tuple[int, Any]] = {}
         self._ahead: list[tuple[int, int]] = []
         self._ahead_from = -_BLOCK
         self._rows: dict[tuple[Op, int], tuple[int, np.ndarray]] = {}
 
     def single(self) -> tuple[int, int, int]:
         """The 128 bits of a draw of one number, by `philox`, and its position."""
-        position = self._next()
+        position = self.next_position()
         if _core is not None:
             return *_core.both_words(self._key, position), position
         with self.lock:
@@ -209,25 +229,27 @@ class Philox4x32:
             self._ahead = _philox_block(self._key, position)
             return *self._ahead[0], position
 
-    def _next(self) -> int:
-        """The position of a draw of one number."""
+    def next_position(self, count: int = 1) -> int:
+        """The position of a draw of one number, or the first of so many."""
         refuse_in_trace("one random number is drawn, for Python to see", self)
+        if _core is not None:
+            return _core.advance(self, count)  # type: ignore[no-any-return]
         with self.lock:
             position = self._position
-            self._position = (position + 1) & _WORD
+            self._position = (position + count) & _WORD
             return position
 
     def number(self, name: str) -> float:
         """A draw of one float64: ``uniform``, ``open``, ``positive`` or ``normal`` of bits."""
         if _core is None:
             return getattr(SingleDraw(self), _SINGLE[name])().item()  # type: ignore[no-any-return]
-        return _core.number(_KIND_OF[name], self._key, self._next())  # type: ignore[no-any-return]
+        return _core.number(_KIND_OF[name], self._key, self.next_position())  # type: ignore[no-any-return]
 
     def below(self, count: int) -> int:
         """A draw of one whole number below `count`."""
         if _core is None or count > 1 << 32:
             return SingleDraw(self).below(count)
-        return _core.number_below(self._key, self._next(), count)  # type: ignore[no-any-return]
+        return _core.number_below(self._key, self.next_position(), count)  # type: ignore[no-any-return]
 
     def few(self, name: str, size: Any, start: float = 0.0, scale: float = 1.0) -> Any:
         """A small draw of numbers as of `number`, scaled, from `start` on; None where something
@@ -250,7 +272,7 @@ class Philox4x32:
         if _core is None:
             return None
         name, parameters, start, scale, whole = asked
-        made = _core.number_drawn(DRAWN[name], self._key, self._next(), parameters)
+        made = _core.number_drawn(DRAWN[name], self._key, self.next_position(), parameters)
         made = made * scale + start
         return int(made) if whole else made
 
@@ -285,6 +307,8 @@ class Philox4x32:
     def take(self, count: int = 1) -> tuple[int, int, Node]:
         """Key and position of a draw, and the key as a node; later draws have other positions."""
         refuse_in_trace("random numbers are drawn on the host", self)
+        if _core is not None:
+            return self._key, _core.advance(self, count & _WORD), self._key_node
         with self.lock:
             position = self._position
             self._position = (position + count) & _WORD
@@ -292,6 +316,9 @@ class Philox4x32:
 
     def untake(self, count: int, position: int) -> None:
         """Have a draw not be made, unless others came after it."""
+        if _core is not None:
+            _core.retreat(self, count & _WORD, position)
+            return
         with self.lock:
             if self._position == (position + count) & _WORD:
                 self._position = position
@@ -500,6 +527,13 @@ def key_and_position(key: int, position: int) -> tuple[np.ndarray, np.ndarray]:
     """Key and position as NumPy's arrays of int64."""
     both = np.array([key, position], np.uint64).view(np.int64)
     return both[0], both[1]
+
+
+def bits_at(key: int, positions: np.ndarray) -> np.ndarray:
+    """64 random bits of the first element of each draw at these positions, all of uint64."""
+    counter = np.zeros(1, np.int64), np.array([key], np.uint64).view(np.int64)
+    made: np.ndarray = host_function(_BITS)(*counter, positions.view(np.int64))  # type: ignore[misc]
+    return made
 
 
 class SingleDraw:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, from_host, host_scalar
 from clfuse.arrays.expressions import broadcast_shapes, shape_text
@@ -16,9 +17,12 @@ from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
 
+from . import ahead, formulas
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .formulas import DISTRIBUTIONS, Distribution
 from .small_draws import made_here
+
+_core: Final = loading.load()
 
 
 def requested_size(size: Any) -> tuple[int, ...] | None:
@@ -79,35 +83,51 @@ def _host_number(value: Any) -> Any:
     return host_scalar(value) if isinstance(value, Handle) else value
 
 
-def _is_extent(low: float, high: float) -> bool:
-    return 0.0 < high - low < math.inf
+_Scaled = tuple[float, float]
 
 
-def _is_scale(loc: float, scale: float) -> bool:
-    return scale > 0.0
+def _between(low: float, high: float) -> _Scaled | None:
+    return (low, high - low) if 0.0 < high - low < math.inf else None
 
 
-_LINEAR: Final[dict[str, tuple[str, Callable[..., bool], Callable[..., float]]]] = {
-    "uniform": ("uniform", _is_extent, lambda low, high: high - low),
-    "normal": ("normal", _is_scale, lambda loc, scale: scale),
+def _around(loc: float, scale: float) -> _Scaled | None:
+    return (loc, scale) if scale > 0.0 else None
+
+
+def _from_zero(scale: float) -> _Scaled | None:
+    return (0.0, scale) if scale > 0.0 else None
+
+
+_LINEAR: Final[dict[str, tuple[str, Callable[..., _Scaled | None]]]] = {
+    "uniform": ("uniform", _between),
+    "normal": ("normal", _around),
+    "exponential": ("exponential", _from_zero),
+    "rayleigh": ("rayleigh", _from_zero),
+    "logistic": ("logistic", _around),
+    "gumbel": ("gumbel", _around),
 }
-"""Distributions that scale numbers made of bits and add their first parameter: which numbers, what
-parameters NumPy need not look at, and how much they scale."""
+"""Distributions that scale numbers without parameters: which, and where these begin and how much
+they are scaled; None for parameters that NumPy has to look at."""
 
 
 def _few_of(name: str, generator: Philox4x32, parameters: Sequence[Any], size: Any) -> Any:
     """`sample` of a small draw, or of one number, by arithmetic alone; None where it takes more."""
-    numbers, is_good, scaled = _LINEAR[name]
+    numbers, scaled = _LINEAR[name]
+    formula = formulas.STANDARD.get(numbers)
+    if formula is not None and (size is not None or _core is None):
+        return None
     for value in parameters:
         if type(value) is not float and type(value) is not int:
             return None
-    first, second = map(float, parameters)
-    if not is_good(first, second):
+    found = scaled(*map(float, parameters))
+    if found is None:
         return None
-    scale = scaled(first, second)
+    start, scale = found
+    if formula is not None:
+        return start + scale * ahead.single(generator, formula, ())
     if size is None:
-        return first + scale * generator.number(numbers)
-    return generator.few(numbers, size, first, scale)
+        return start + scale * generator.number(numbers)
+    return generator.few(numbers, size, start, scale)
 
 
 _MOST_EXAMINED: Final = 256
@@ -227,6 +247,8 @@ def _of_numbers(
     row: Distribution, generator: Philox4x32, parameters: Sequence[Any], size: Any
 ) -> Any:
     """`sample` where the parameters are good numbers."""
+    if size is None and _core is not None:
+        return ahead.single(generator, row.formula, tuple(parameters), row.draws)
     if size is None:
         singles = [SingleDraw(generator) for _ in range(row.draws)]
         with np.errstate(all="ignore"):

@@ -91,9 +91,23 @@ def _laplace(draw: Any, loc: Any, scale: Any) -> Any:
     )
 
 
-def _logistic(draw: Any, loc: Any, scale: Any) -> Any:
+def _logistic(draw: Any) -> Any:
     u = draw.inner()
-    return loc + scale * np.log(u / (1.0 - u))
+    return np.log(u / (1.0 - u))
+
+
+def _gumbel(draw: Any) -> Any:
+    return 0.0 - np.log(0.0 - np.log(draw.inner()))
+
+
+def _rayleigh(draw: Any) -> Any:
+    return np.sqrt(2.0 * exponential(draw))
+
+
+STANDARD: Final[dict[str, Callable[[Any], Any]]] = {
+    "exponential": exponential, "gumbel": _gumbel, "logistic": _logistic, "rayleigh": _rayleigh,
+}
+"""Formulas of numbers that parameters only scale and shift."""
 
 
 def _weibull(draw: Any, a: Any) -> Any:
@@ -388,16 +402,14 @@ DISTRIBUTIONS: Final[dict[str, Distribution]] = {
         lambda draw, scale: scale * exponential(draw), _non_negative(0, "scale"), (0,)
     ),
     "laplace": Distribution(_laplace, _non_negative(1, "scale"), (1,)),
-    "logistic": Distribution(_logistic, _non_negative(1, "scale"), (1,)),
+    "logistic": Distribution(
+        lambda draw, loc, scale: loc + scale * _logistic(draw), _non_negative(1, "scale"), (1,)
+    ),
     "gumbel": Distribution(
-        lambda draw, loc, scale: loc - scale * np.log(0.0 - np.log(draw.inner())),
-        _non_negative(1, "scale"),
-        (1,),
+        lambda draw, loc, scale: loc + scale * _gumbel(draw), _non_negative(1, "scale"), (1,)
     ),
     "rayleigh": Distribution(
-        lambda draw, scale: scale * np.sqrt(2.0 * exponential(draw)),
-        _non_negative(0, "scale"),
-        (0,),
+        lambda draw, scale: scale * _rayleigh(draw), _non_negative(0, "scale"), (0,)
     ),
     "weibull": Distribution(_weibull, _non_negative(0, "a"), (0,)),
     "pareto": Distribution(lambda draw, a: np.expm1(exponential(draw) / a), _positive("a"), (0,)),

@@ -28,7 +28,7 @@ from clfuse.counters import when_seeded
 from clfuse.dispatch.host_call import host_call
 from clfuse.errors import warn_user
 
-from . import distributions, formulas, permutations
+from . import ahead, distributions, formulas, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .methods import EXAMINER, Distributions, natively, on_host
 
@@ -60,7 +60,7 @@ class Generator(Distributions):
 
     def __init__(self, bit_generator: Any) -> None:
         self._numpy: Any = None
-        self.bit_generator = bit_generator
+        self.bit_generator = self._source = bit_generator
         if not isinstance(bit_generator, Philox4x32):
             self._numpy = np.random.Generator(bit_generator)
             self.bit_generator = self._numpy.bit_generator
@@ -134,6 +134,8 @@ class Generator(Distributions):
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> Any:
         """Exponential with mean 1; `method` changes nothing."""
+        if size is None and out is None and dtype is np.float64 and loading.load() is not None:
+            return ahead.single(self.bit_generator, formulas.exponential, ())
         return self._standard("standard_exponential", formulas.exponential, size, dtype, out)
 
     def _standard(

@@ -14,6 +14,7 @@ from clfuse.arrays.handle import Handle
 from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 
 from . import distributions, several
+from .bits import drawing_one
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -43,7 +44,7 @@ def natively(method: _Method) -> _Method:
             reason = str(error)
         return self._hosted(name, args, kwargs, reason)
 
-    return call  # type: ignore[return-value]
+    return drawing_one(call, name)  # type: ignore[return-value]
 
 
 def on_host(value: Any) -> Any:

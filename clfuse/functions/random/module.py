@@ -19,7 +19,7 @@ from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
 
 from .bit_generators import SEEDED
-from .bits import ADOPTIONS, Philox4x32, refuse_in_trace
+from .bits import ADOPTIONS, ONE_NUMBER, Philox4x32, drawing_one, refuse_in_trace
 from .generator import (
     HOST,
     Generator,
@@ -90,6 +90,7 @@ class RandomState:
         ADOPTIONS[0] += 1
         if isinstance(bit_generator, Philox4x32):
             self._numpy = None
+            self._source = bit_generator
             self._generator = Generator(bit_generator)
         else:
             self._numpy = np.random.RandomState(bit_generator)
@@ -267,6 +268,10 @@ for _name in dir(np.random.RandomState):
     if not _name.startswith("_") and not hasattr(RandomState, _name):
         setattr(RandomState, _name, _delegated(_name))
 
+for _name in ONE_NUMBER:
+    if hasattr(RandomState, _name):
+        setattr(RandomState, _name, drawing_one(getattr(RandomState, _name), _name))
+
 
 # -- the module -----------------------------------------------------------------------------------
 
@@ -314,7 +319,7 @@ def _function(name: str) -> Callable[..., Any]:
     call.__module__ = "clfuse.random"
     call.__name__ = call.__qualname__ = name
     call.__doc__ = documentation(reference)
-    return call
+    return drawing_one(call, name, _global)
 
 
 def contents() -> dict[str, Any]:

@@ -3,6 +3,8 @@ as of arrays of parameters, element by element."""
 
 from __future__ import annotations
 
+import random
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -62,6 +64,97 @@ def test_one_number_is_the_first_of_a_draw(xp: ModuleType, on_host: None, name: 
             np.testing.assert_allclose(one, few[0], rtol=1e-12)
             assert type(one) is (float if few.dtype.kind == "f" else int)
         assert rng.bit_generator.state == other.bit_generator.state
+
+
+SINGLES: list[tuple[str, tuple[Any, ...]]] = [
+    ("random", ()), ("standard_normal", ()), ("standard_exponential", ()), ("standard_cauchy", ()),
+    ("uniform", (-1, 2.5)), ("uniform", (0.5,)), ("normal", (2, 0.5)), ("normal", (1,)),
+    ("exponential", (2.0,)), ("exponential", (3,)), ("rayleigh", (0.5,)), ("logistic", (1.0, 2.0)),
+    ("gumbel", (-1.0, 0.5)), ("laplace", (0.0, 1.0)), ("weibull", (2.0,)), ("pareto", (3.0,)),
+    ("power", (0.5,)), ("triangular", (-1.0, 0.0, 2.0)), ("lognormal", (0.0, 0.25)),
+    ("geometric", (0.3,)), ("logseries", (0.6,)), ("poisson", (3.0,)), ("binomial", (1, 0.3)),
+    ("binomial", (20, 0.3)), ("negative_binomial", (5, 0.4)), ("wald", (1.0, 2.0)), ("f", (3, 4)),
+    ("noncentral_chisquare", (3.0, 1.5)), ("noncentral_f", (3.0, 4.0, 1.0)), ("gamma", (0.7, 2.0)),
+    ("standard_t", (4.0,)), ("beta", (2.0, 0.5)), ("vonmises", (0.5, 2.0)), ("integers", (3, 9)),
+]  # fmt: skip
+
+
+def test_single_draws_in_any_order_are_those_of_one_element(
+    xp: ModuleType, on_host: None
+) -> None:
+    """Ever other parameters, too: some are made ahead, and others have come in between."""
+    rng, other = xp.random.default_rng(9), xp.random.default_rng(9)
+    for each in (rng, other):
+        each.bit_generator.advance(2**64 - 50)  # positions go round
+    order = random.Random(3)
+    chosen = SINGLES
+    for turn in range(900):
+        if turn % 100 == 0:
+            chosen = order.sample(SINGLES, order.choice([1, 2, 3, len(SINGLES)]))
+        name, parameters = order.choice(chosen)
+        if name == "exponential" and turn % 3:
+            parameters = (1.0 / (turn + 1),)
+        one = getattr(rng, name)(*parameters)
+        few = np.asarray(getattr(other, name)(*parameters, size=1))
+        np.testing.assert_allclose(one, few[0], rtol=1e-11, err_msg=f"{name}{parameters}")
+        kinds = {"f": float, "i": np.int64 if name == "integers" else int}
+        assert type(one) is kinds[few.dtype.kind], name
+        assert rng.bit_generator.state == other.bit_generator.state
+    # What was made ahead is of that key, and of those positions.
+    state = rng.bit_generator.state
+    expected = [rng.exponential(2.0) for _ in range(5)]
+    rng.bit_generator.state = {"bit_generator": "Philox4x32", "state": {"key": 5, "position": 7}}
+    assert not {rng.exponential(2.0) for _ in range(5)} & set(expected)
+    rng.bit_generator.state = state
+    assert [rng.exponential(2.0) for _ in range(5)] == expected
+
+
+def test_single_draws_of_threads_have_positions_of_their_own(
+    xp: ModuleType, on_host: None
+) -> None:
+    rng = xp.random.default_rng(2)
+    drawn: list[list[float]] = [[], [], []]
+
+    def draw(found: list[float]) -> None:
+        for _ in range(3000):
+            found += [rng.random(), rng.normal(0, 1), rng.exponential(2.0)]
+
+    threads = [threading.Thread(target=draw, args=(found,)) for found in drawn]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rng.bit_generator.state["state"]["position"] == 3 * 9000
+    assert len({number for found in drawn for number in found}) == 3 * 9000
+
+
+def test_the_legacy_functions_draw_single_numbers_of_their_state(
+    xp: ModuleType, on_host: None
+) -> None:
+    state = xp.random.RandomState(4)
+    expected = [state.random_sample(1)[0], state.normal(1, 2, 1)[0], state.standard_normal(1)[0]]
+    state = xp.random.RandomState(4)
+    single = [state.random_sample(), state.normal(1, 2), state.randn()]
+    np.testing.assert_allclose(single, [float(each) for each in expected], rtol=1e-13)
+    with pytest.raises(ValueError, match="scale < 0"):
+        state.normal(0, -1)
+    with pytest.raises(OverflowError):
+        state.uniform(0, float("inf"))
+    with pytest.raises(TypeError):
+        state.normal(0, 1, 2, 3)
+    numpys = xp.random.RandomState(np.random.MT19937(7))
+    assert numpys.random_sample() == np.random.RandomState(np.random.MT19937(7)).random_sample()
+    before = xp.random.get_state()
+    xp.random.seed(12)
+    drawn = [xp.random.rand(), xp.random.randn(), xp.random.uniform(2, 3), xp.random.normal(5, 1)]
+    xp.random.seed(12)
+    arrays = [
+        xp.random.rand(1), xp.random.randn(1), xp.random.uniform(2, 3, 1), xp.random.normal(5, 1, 1)
+    ]
+    np.testing.assert_allclose(drawn, [float(each[0]) for each in arrays], rtol=1e-13)
+    xp.random.set_state(before)
+    assert np.isnan(state.normal(float("nan"), 1.0))
+    assert xp.random.uniform.__name__ == "uniform"
 
 
 def test_normal_numbers_are_the_inverse_of_their_distribution() -> None:

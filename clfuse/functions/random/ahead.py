@@ -1,0 +1,93 @@
+"""Numbers that draws of one number will ask for, made many at a time.
+
+    for each in events:
+        time += rng.exponential(1 / rate)      a formula of one number takes 10 us of NumPy's calls
+
+A draw is a function of its position alone, so those of the next positions can be made at once, by
+the same functions of arrays, whoever asks for them in the end. The first draw of a kind makes one
+number, the next one that follows soon makes `AHEAD`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from clfuse._core import loading
+from clfuse.arrays.promotion import FLOAT64
+from clfuse.interpreter.host_functions import host_function
+
+from .bits import Philox4x32, accepted_loop, bits_at
+
+__all__ = ["single"]
+
+AHEAD: Final = 64
+"""Numbers that are made at once."""
+
+MOST_KINDS: Final = 16
+"""Kinds of which numbers are kept: ever other parameters would fill them."""
+
+_core: Final = loading.load()
+
+
+def single(
+    generator: Philox4x32, formula: Callable[..., Any], parameters: tuple[Any, ...], draws: int = 1
+) -> Any:
+    """What a formula makes of so many draws of one number and of parameters, which are Python's
+    numbers; for the compiled part."""
+    position = generator.next_position(draws)
+    kept = generator.ahead
+    about = formula, parameters
+    first, numbers = kept.get(about, (-2 * AHEAD, ()))
+    place = position - first
+    if 0 <= place < len(numbers):
+        return numbers[place]
+    if about not in kept and len(kept) >= MOST_KINDS:
+        kept.clear()
+    count = AHEAD if 0 < place < 2 * AHEAD else 1
+    positions = np.uint64(position) + np.arange(count + draws - 1, dtype=np.uint64)
+    given = [_Draws(generator, positions[each : each + count]) for each in range(draws)]
+    with np.errstate(all="ignore"):
+        made = np.broadcast_to(formula(*given, *parameters), (count,)).tolist()
+    kept[about] = position, made
+    return made[0]
+
+
+class _Draws:
+    """Draws of one number each, of positions in a row, as `Draw` is one of many numbers."""
+
+    def __init__(self, generator: Philox4x32, positions: np.ndarray) -> None:
+        self._generator = generator
+        self._positions = positions
+
+    def _row(self, name: str, dtype: np.dtype) -> np.ndarray:
+        kind = _core.MADE_OF_BITS[f"{name}_of_bits_float{8 * dtype.itemsize}"]  # type: ignore[union-attr]
+        made = np.empty(len(self._positions), dtype)
+        _core.numbers_made(kind, bits_at(self._generator._key, self._positions), made)  # type: ignore[union-attr]
+        return made
+
+    def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        key = np.array([self._generator._key], np.uint64).view(np.int64)
+        counter = np.zeros(1, np.int64), key, self._positions.view(np.int64)
+        draw = host_function(accepted_loop(name, len(parameters), dtype))
+        given = [np.asarray(each, dtype) for each in parameters]
+        return draw(*counter, *given)  # type: ignore[misc,no-any-return]
+
+    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("uniform", dtype)
+
+    def inner(self) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("open", FLOAT64)
+
+    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("positive", dtype)
+
+    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("normal", dtype)
