@@ -1,15 +1,17 @@
-"""Numbers that draws of one number will ask for, made many at a time.
+"""Draws of one number: by the compiled part, or many at a time, before they are asked for.
 
     for each in events:
         time += rng.exponential(1 / rate)      a formula of one number takes 10 us of NumPy's calls
 
-A draw is a function of its position alone, so those of the next positions can be made at once, by
-the same functions of arrays, whoever asks for them in the end. The first draw of a kind makes one
-number, the next one that follows soon makes `AHEAD`.
+What is uniform or normal is drawn by one call (`drawing_one`). A draw is a function of its position
+alone, so others of the next positions are made at once, by the same functions of arrays, whoever
+asks for them in the end (`single`). The first draw of a kind makes one number, the next one that
+follows soon makes `AHEAD`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,11 +19,12 @@ import numpy as np
 
 from clfuse._core import loading
 from clfuse.arrays.promotion import FLOAT64
+from clfuse.config import settings
 from clfuse.interpreter.host_functions import host_function
 
-from .bits import Philox4x32, accepted_loop, bits_at
+from .bits import KIND_OF, Philox4x32, accepted_loop, bits_at
 
-__all__ = ["single"]
+__all__ = ["ONE_NUMBER", "drawing_one", "single"]
 
 AHEAD: Final = 64
 """Numbers that are made at once."""
@@ -30,6 +33,21 @@ MOST_KINDS: Final = 16
 """Kinds of which numbers are kept: ever other parameters would fill them."""
 
 _core: Final = loading.load()
+
+ONE_NUMBER: Final = {
+    **dict.fromkeys(("random", "random_sample", "ranf", "sample", "rand", "uniform"), "uniform"),
+    **dict.fromkeys(("randn", "standard_normal", "normal"), "normal"),
+}
+"""Functions that draw one number, scaled or not -> which, as in `bits.KIND_OF`."""
+
+
+def drawing_one(plain: Callable[..., Any], name: str, holders: Any = None) -> Callable[..., Any]:
+    """`plain`, a method `name` or a function that draws from the first of `holders`: one number is
+    drawn by the compiled part."""
+    if _core is None or name not in ONE_NUMBER:
+        return plain
+    made = _core.drawing(plain, name, KIND_OF[ONE_NUMBER[name]], holders, settings)
+    return functools.update_wrapper(made, plain)
 
 
 def single(

@@ -15,10 +15,8 @@ many small draws of one kind are made at once, as soon as a second one comes.
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
-from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -60,27 +58,11 @@ _KINDS: Final = 16
 _SINGLE: Final = {"uniform": "uniform", "open": "inner", "positive": "positive", "normal": "normal"}
 """Names of numbers made of bits -> the methods of `SingleDraw`."""
 
-_KIND_OF: Final = {
+KIND_OF: Final = {
     name: -1 if _core is None else _core.MADE_OF_BITS[f"{name}_of_bits_float64"]
     for name in _SINGLE
 }
 """The same names -> what the compiled part knows them by."""
-
-ONE_NUMBER: Final = {
-    **dict.fromkeys(("random", "random_sample", "ranf", "sample", "rand", "uniform"), "uniform"),
-    **dict.fromkeys(("randn", "standard_normal", "normal"), "normal"),
-}
-"""Functions that draw one number, scaled or not -> which, as in `_SINGLE`."""
-
-
-def drawing_one(plain: Callable[..., Any], name: str, holders: Any = None) -> Callable[..., Any]:
-    """`plain`, a method `name` or a function that draws from the first of `holders`: one number is
-    drawn by the compiled part."""
-    if _core is None or name not in ONE_NUMBER:
-        return plain
-    made = _core.drawing(plain, name, _KIND_OF[ONE_NUMBER[name]], holders, settings)
-    return functools.update_wrapper(made, plain)
-
 
 DRAWN: Final[dict[str, int]] = {} if _core is None else {
     name.removesuffix("_draw_float64"): kind
@@ -243,7 +225,7 @@ class Philox4x32:
         """A draw of one float64: ``uniform``, ``open``, ``positive`` or ``normal`` of bits."""
         if _core is None:
             return getattr(SingleDraw(self), _SINGLE[name])().item()  # type: ignore[no-any-return]
-        return _core.number(_KIND_OF[name], self._key, self.next_position())  # type: ignore[no-any-return]
+        return _core.number(KIND_OF[name], self._key, self.next_position())  # type: ignore[no-any-return]
 
     def below(self, count: int) -> int:
         """A draw of one whole number below `count`."""
@@ -256,7 +238,7 @@ class Philox4x32:
         else has to make it."""
         if _core is None:
             return None
-        kind = _KIND_OF[name]
+        kind = KIND_OF[name]
         return _core.few(self, kind, size, float(_SMALL), _BITS.weight, start, scale)
 
     def few_drawn(self, size: Any, weight: float, asked: Drawn) -> Any:

@@ -14,7 +14,7 @@ from clfuse.arrays.handle import Handle
 from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 
 from . import distributions, several
-from .bits import drawing_one
+from .ahead import drawing_one
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

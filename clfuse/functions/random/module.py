@@ -18,8 +18,9 @@ from numpy.random import mtrand
 from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
 
+from .ahead import ONE_NUMBER, drawing_one
 from .bit_generators import SEEDED
-from .bits import ADOPTIONS, ONE_NUMBER, Philox4x32, drawing_one, refuse_in_trace
+from .bits import ADOPTIONS, Philox4x32, refuse_in_trace
 from .generator import (
     HOST,
     Generator,

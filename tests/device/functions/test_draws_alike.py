@@ -128,7 +128,7 @@ def test_single_draws_of_threads_have_positions_of_their_own(
     assert len({number for found in drawn for number in found}) == 3 * 9000
 
 
-def test_the_legacy_functions_draw_single_numbers_of_their_state(
+def test_functions_of_the_module_draw_single_numbers(
     xp: ModuleType, on_host: None
 ) -> None:
     state = xp.random.RandomState(4)
