@@ -345,7 +345,7 @@ def few(generator, int kind, object size, double small, double weight, double st
     device = device_of_few(count, small, weight)
     if device is None:
         return None
-    key, position, _ = generator.take()
+    key, position = generator._key, advance(generator, 1)
     made_here = np_empty(size)
     draw(kind, made_here, count, key, position)
     if scale != 1.0 or start != 0.0:
@@ -361,7 +361,7 @@ def few_below(generator, object size, double small, double weight, word limit, l
     device = device_of_few(count, small, weight)
     if device is None:
         return None
-    key, position, _ = generator.take()
+    key, position = generator._key, advance(generator, 1)
     made_here = np_empty(size, INT64)
     draw_below(made_here, count, key, position, limit, low)
     return made(made_here, None, device)

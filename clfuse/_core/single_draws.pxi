@@ -1,4 +1,4 @@
-"""Draws of one number at a time, as programs make them in loops: a part of `compiled.pyx`.
+"""Draws of one number or a few, as programs make them in loops: a part of `compiled.pyx`.
 
 They are those of `functions.random`, which makes all others: the same positions of the generator,
 and the same numbers.
@@ -51,49 +51,83 @@ cdef bint is_double(object value, double *found) except -1:
     return True
 
 
-cdef object single(object holder, int kind, int scaling, tuple args, Py_ssize_t first):
-    """What a draw with these arguments, from the place `first` on, gives; None where it is for
-    somebody else."""
-    cdef Py_ssize_t count = len(args) - first
-    cdef double start = 0, other = 1
-    if tracers is None or tracers[0] or count > (0 if scaling == UNSCALED else 2):
-        return None
-    if holder._numpy is not None:
-        return None
-    bits = holder._source
-    if not count:
-        return one_number(bits, kind)
-    if not is_double(args[first], &start) or (count > 1 and not is_double(args[first + 1], &other)):
-        return None
-    if scaling == FROM_TO:
-        other -= start
-        if not 0 < other < INFINITY:
+cdef class Drawing:
+    """How a function of random numbers is called.
+
+    Attributes
+    ----------
+    kind : int, of the numbers, as in `MADE_OF_BITS`
+    scaling : int, what two arguments mean
+    takes_extents : bint, its arguments are the shape
+    small, weight : double, as of `few`
+    """
+
+    cdef int kind, scaling
+    cdef bint takes_extents
+    cdef double small, weight
+
+    def __init__(self, str name, int kind, double small, double weight):
+        self.kind, self.small, self.weight = kind, small, weight
+        self.takes_extents = name == "rand" or name == "randn"
+        self.scaling = UNSCALED
+        if name == "uniform":
+            self.scaling = FROM_TO
+        elif name == "normal":
+            self.scaling = AROUND
+
+    cdef object draw(self, object holder, tuple args, Py_ssize_t first, dict named):
+        """What it gives for these arguments, from the place `first` on, and by name; None where it
+        is for somebody else."""
+        cdef Py_ssize_t count = len(args) - first
+        cdef double start = 0, other = 1
+        size = None
+        if tracers is None or tracers[0] or holder._numpy is not None:
             return None
-    elif not other > 0:
-        return None
-    return start + other * <double>one_number(bits, kind)
+        if named:
+            if len(named) != 1 or self.takes_extents or "size" not in named:
+                return None
+            size = named["size"]
+        elif self.takes_extents:
+            if count:
+                size, count = args[first:], 0
+        elif count == (1 if self.scaling == UNSCALED else 3):
+            count -= 1
+            size = args[first + count]
+        if count > (0 if self.scaling == UNSCALED else 2):
+            return None
+        if count:
+            if not is_double(args[first], &start):
+                return None
+            if count > 1 and not is_double(args[first + 1], &other):
+                return None
+            if self.scaling == FROM_TO:
+                other -= start
+            if not 0 < other or (self.scaling == FROM_TO and other == INFINITY):
+                return None
+        bits = holder._source
+        if size is not None:
+            return few(bits, self.kind, size, self.small, self.weight, start, other)
+        if not count:
+            return one_number(bits, self.kind)
+        return start + other * <double>one_number(bits, self.kind)
 
 
-def drawing(plain, str name, int kind, list holders, config):
-    """A function `name` of numbers of that kind, before `plain`: one number is drawn here. It draws
-    from the first of `holders`, unless `config` says that its stream is NumPy's; a method, without
-    `holders`, from whose it is."""
-    cdef int scaling = UNSCALED
-    if name == "uniform":
-        scaling = FROM_TO
-    elif name == "normal":
-        scaling = AROUND
+def drawing(plain, str name, int kind, double small, double weight, list holders, config):
+    """A function `name` of numbers of that kind, before `plain`: one number is drawn here, and a
+    few. It draws from the first of `holders`, unless `config` says that its stream is NumPy's; a
+    method, without `holders`, from whose it is."""
+    cdef Drawing how = Drawing(name, kind, small, weight)
 
     def method(*args, **kwargs):
-        if not kwargs and args:
-            answer = single(args[0], kind, scaling, args, 1)
+        if args:
+            answer = how.draw(args[0], args, 1, kwargs)
             if answer is not None:
                 return answer
         return plain(*args, **kwargs)
 
     def function(*args, **kwargs):
-        if not kwargs and not config.exact_random:
-            answer = single(holders[0], kind, scaling, args, 0)
+        if not config.exact_random:
+            answer = how.draw(holders[0], args, 0, kwargs)
             if answer is not None:
                 return answer
         return plain(*args, **kwargs)

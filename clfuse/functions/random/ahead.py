@@ -22,7 +22,7 @@ from clfuse.arrays.promotion import FLOAT64
 from clfuse.config import settings
 from clfuse.interpreter.host_functions import host_function
 
-from .bits import KIND_OF, Philox4x32, accepted_loop, bits_at
+from .bits import FEW, KIND_OF, Philox4x32, accepted_loop, bits_at
 
 __all__ = ["ONE_NUMBER", "drawing_one", "single"]
 
@@ -42,11 +42,12 @@ ONE_NUMBER: Final = {
 
 
 def drawing_one(plain: Callable[..., Any], name: str, holders: Any = None) -> Callable[..., Any]:
-    """`plain`, a method `name` or a function that draws from the first of `holders`: one number is
-    drawn by the compiled part."""
+    """`plain`, a method `name` or a function that draws from the first of `holders`: the compiled
+    part draws one number, and a few."""
     if _core is None or name not in ONE_NUMBER:
         return plain
-    made = _core.drawing(plain, name, KIND_OF[ONE_NUMBER[name]], holders, settings)
+    how = KIND_OF[ONE_NUMBER[name]], *FEW
+    made = _core.drawing(plain, name, *how, holders, settings)
     return functools.update_wrapper(made, plain)
 
 

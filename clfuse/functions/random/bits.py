@@ -78,6 +78,9 @@ _NORMAL: Final = NormalDist()
 _CONSTANT: Final = structural(Kind.CONSTANT, "constant", INT64)
 _BITS: Final = loop("philox_bits", (INT64,) * 3, UINT64)
 _MORE_BITS: Final = loop("philox_more_bits", (INT64,) * 3, UINT64)
+FEW: Final = float(_SMALL), _BITS.weight
+"""How many numbers are made at the call in any case, and what one takes, in additions."""
+
 _HIGH: Final = loop("multiply_high", (UINT64, UINT64), UINT64)
 _ADD: Final = loop("add", (INT64, INT64), INT64)
 
@@ -239,7 +242,7 @@ class Philox4x32:
         if _core is None:
             return None
         kind = KIND_OF[name]
-        return _core.few(self, kind, size, float(_SMALL), _BITS.weight, start, scale)
+        return _core.few(self, kind, size, *FEW, start, scale)
 
     def few_drawn(self, size: Any, weight: float, asked: Drawn) -> Any:
         """A small draw of numbers that are drawn until one is accepted, of `weight` each; None
@@ -262,7 +265,7 @@ class Philox4x32:
         """The same of whole numbers from `low` on, `count` of them, as int64."""
         if _core is None or count > 1 << 32:
             return None
-        return _core.few_below(self, size, float(_SMALL), _BITS.weight, count, low)
+        return _core.few_below(self, size, *FEW, count, low)
 
     def row(self, op: Op, position: int, count: int) -> np.ndarray:
         """What `op` makes of the bits of the draw at `position`, on the host."""
