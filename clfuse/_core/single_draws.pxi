@@ -65,49 +65,63 @@ cdef class Drawing:
     cdef int kind, scaling
     cdef bint takes_extents
     cdef double small, weight
+    cdef tuple names
 
     def __init__(self, str name, int kind, double small, double weight):
         self.kind, self.small, self.weight = kind, small, weight
         self.takes_extents = name == "rand" or name == "randn"
-        self.scaling = UNSCALED
+        self.scaling, self.names = UNSCALED, ("size",)
         if name == "uniform":
-            self.scaling = FROM_TO
+            self.scaling, self.names = FROM_TO, ("low", "high", "size")
         elif name == "normal":
-            self.scaling = AROUND
+            self.scaling, self.names = AROUND, ("loc", "scale", "size")
 
     cdef object draw(self, object holder, tuple args, Py_ssize_t first, dict named):
         """What it gives for these arguments, from the place `first` on, and by name; None where it
         is for somebody else."""
-        cdef Py_ssize_t count = len(args) - first
+        cdef Py_ssize_t count = len(args) - first, place, used = 0
         cdef double start = 0, other = 1
+        cdef bint is_scaled = False, is_named = bool(named)
         size = None
         if tracers is None or tracers[0] or holder._numpy is not None:
             return None
-        if named:
-            if len(named) != 1 or self.takes_extents or "size" not in named:
+        if self.takes_extents:
+            if is_named:
                 return None
-            size = named["size"]
-        elif self.takes_extents:
             if count:
-                size, count = args[first:], 0
-        elif count == (1 if self.scaling == UNSCALED else 3):
-            count -= 1
-            size = args[first + count]
-        if count > (0 if self.scaling == UNSCALED else 2):
+                size = args[first:]
+        elif count > len(self.names):
             return None
-        if count:
-            if not is_double(args[first], &start):
+        else:
+            for place in range(len(self.names)):
+                name = self.names[place]
+                if place < count:
+                    if is_named and name in named:
+                        return None
+                    value = args[first + place]
+                elif is_named and name in named:
+                    used += 1
+                    value = named[name]
+                else:
+                    continue
+                if place == len(self.names) - 1:
+                    size = value
+                elif not is_double(value, &other if place else &start):
+                    return None
+                else:
+                    is_scaled = True
+            if is_named and used != len(named):
                 return None
-            if count > 1 and not is_double(args[first + 1], &other):
+        if is_scaled and self.scaling == FROM_TO:
+            other -= start
+            if not 0 < other < INFINITY:
                 return None
-            if self.scaling == FROM_TO:
-                other -= start
-            if not 0 < other or (self.scaling == FROM_TO and other == INFINITY):
-                return None
+        elif is_scaled and not other > 0:
+            return None
         bits = holder._source
         if size is not None:
             return few(bits, self.kind, size, self.small, self.weight, start, other)
-        if not count:
+        if not is_scaled:
             return one_number(bits, self.kind)
         return start + other * <double>one_number(bits, self.kind)
 

@@ -13,6 +13,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, from_host, host_scalar
 from clfuse.arrays.expressions import broadcast_shapes, shape_text
 from clfuse.arrays.handle import Handle, native_dtype, node_of
+from clfuse.arrays.host_array import known_elements
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
@@ -214,8 +215,13 @@ def sample(
             for place, value in enumerate(given)
         ]
     if arrays:
-        _check(row, examiner, given)
+        known = _known(given, kinds)
+        _check(row, examiner, known or given)
         shape = _full_shape(broadcast_shapes(*[tuple(value.shape) for value in arrays]), size)
+        if known is not None:
+            made = made_here(generator, shape, row.draws, row.weight, row.formula, known)
+            if made is not None:
+                return made
     elif examiner is not None:
         examiner(*[0.0 if isinstance(value, Handle) else value for value in given], 0)
     given = [
@@ -228,6 +234,25 @@ def sample(
     draws = [Draw(generator, shape, row.weight) for _ in range(row.draws)]
     lazy = [from_host(value) if isinstance(value, np.ndarray) else value for value in given]
     return as_array(row.formula(*draws, *lazy))
+
+
+_MOST_KNOWN: Final = 4096
+
+
+def _known(given: Sequence[Any], kinds: Sequence[np.dtype]) -> list[Any] | None:
+    """Parameters with small arrays as NumPy's; None where some are not, or are not on the host."""
+    known: list[Any] = []
+    for value, kind in zip(given, kinds, strict=True):
+        if isinstance(value, Handle):
+            value = known_elements(value) if value._shape else None
+            if value is None:
+                return None
+        if not _is_array(value):
+            value = _number(value, kind)
+        elif value.size > _MOST_KNOWN:
+            return None
+        known.append(value)
+    return known
 
 
 def _check(row: Distribution, examiner: Callable[..., Any] | None, given: Sequence[Any]) -> None:

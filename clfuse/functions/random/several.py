@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, from_host, host_view
+from clfuse.arrays.conversion import NotNative, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.errors import warn_user
 
-from .bits import Draw, Philox4x32, as_array
+from .bits import Philox4x32
 from .distributions import ends, requested_size
 from .formulas import binomial, hypergeometric, scaled_gamma
 from .small_draws import Maker
@@ -182,6 +182,8 @@ def multivariate_normal(
     else:
         vectors, values, _ = np.linalg.svd(matrix)
         factor = vectors * np.sqrt(values)
-    normal = Draw(bits, (math.prod(extents[:-1]), extents[-1])).normal()
-    made = from_host(centre.astype(np.float64)) + normal @ from_host(factor.T.copy())
-    return as_array(made.reshape(extents))
+    rows = math.prod(extents[:-1]), extents[-1]
+    maker = Maker(bits, rows, _WEIGHT)
+    normal = maker.draw(rows).normal()
+    made = maker.known(centre.astype(np.float64)) + normal @ maker.known(factor.T.copy())
+    return maker.delivered(made.reshape(extents))

@@ -140,8 +140,24 @@ def test_functions_of_the_module_draw_single_numbers(
         state.normal(0, -1)
     with pytest.raises(OverflowError):
         state.uniform(0, float("inf"))
+    for wrong in ({"loc": 1, "scal": 2}, {"low": 1}, {"size": 2, "of": 3}):
+        with pytest.raises(TypeError):
+            state.normal(**wrong)
+    with pytest.raises(TypeError):
+        state.normal(1, loc=1)
     with pytest.raises(TypeError):
         state.normal(0, 1, 2, 3)
+    with pytest.raises(TypeError):
+        state.rand(size=3)
+    named = [
+        xp.random.RandomState(8).normal(scale=2.0, loc=1), xp.random.RandomState(8).normal(1, 2),
+        xp.random.RandomState(8).normal(1, scale=2, size=None),
+        float(xp.random.RandomState(8).normal(size=1, loc=1, scale=2)[0]),
+    ]
+    np.testing.assert_allclose(named, named[0], rtol=1e-13)
+    shapes = [xp.random.uniform(size=3), xp.random.uniform(low=2, high=3, size=(2, 1))]
+    assert [each.shape for each in shapes] == [(3,), (2, 1)]
+    assert bool((shapes[1] >= 2).all())
     numpys = xp.random.RandomState(np.random.MT19937(7))
     assert numpys.random_sample() == np.random.RandomState(np.random.MT19937(7)).random_sample()
     before = xp.random.get_state()
