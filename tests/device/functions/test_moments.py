@@ -244,6 +244,11 @@ def test_variances_of_numbers_whose_sum_overflows_are_as_numpys(xp: ModuleType) 
             np.testing.assert_allclose(np.asarray(lazy), wanted, rtol=1e-5)
 
 
+WIDE = {"vector_bytes": 64, "light_vector_bytes": 64}
+"""Vectors with which a unit's accumulators are registers, so that one pass is made; of 32 bytes,
+which a processor may ask for, it is not worth it for all of these."""
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_columns_without_a_mean_do_not_disturb_the_others(dtype: str, xp: ModuleType) -> None:
     data = np.random.default_rng(16).standard_normal((COLUMNS, even(dtype))).astype(dtype)
@@ -252,14 +257,18 @@ def test_columns_without_a_mean_do_not_disturb_the_others(dtype: str, xp: Module
         data[(7 * column) % len(data), column] = value
     data[:, 60], data[::2, 61], data[3, 62] = most / 4, -most / 4, np.inf
     lazy = xp.asarray(data)
-    if xp.get_device().traits.schedule == "cpu":
-        assert GUESSED in sources(xp, lazy.var(0))
     with np.errstate(all="ignore"):
         expected = data.var(0), data.mean(0), data.min(0), data.argmax(0)
-    actual = lazy.var(0), lazy.mean(0), lazy.min(0), lazy.argmax(0)
+    device = xp.get_device()
     rtol = 100 * np.finfo(dtype).eps
-    for wanted, got in zip(expected, actual, strict=True):
-        np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=rtol)
+    for wide in ({}, WIDE) if device.traits.schedule == "cpu" else ({},):
+        with device.trying(replace(device.traits, **wide)):
+            forget_plans()
+            assert not wide or GUESSED in sources(xp, lazy.var(0))
+            actual = lazy.var(0), lazy.mean(0), lazy.min(0), lazy.argmax(0)
+            for wanted, got in zip(expected, actual, strict=True):
+                np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=rtol)
+    forget_plans()
 
 
 @pytest.fixture(params=[False, True], ids=["loads as they come", "asks ahead"])
@@ -267,6 +276,8 @@ def asking_ahead(request: pytest.FixtureRequest, xp: ModuleType) -> Iterator[Non
     """The device without and with requests for what comes next, whichever suits its processor."""
     device = xp.get_device()
     traits = replace(device.traits, asks_ahead=request.param)
+    if traits.schedule == "cpu":
+        traits = replace(traits, **WIDE)
     if traits.schedule == "gpu":  # with many more units sums are made in pieces
         traits = replace(traits, compute_units=132, work_items=1_081_344)
     with device.trying(traits):
@@ -299,5 +310,7 @@ def test_other_folds_of_the_same_pass_are_made_beside_the_sums(axis: int, xp: Mo
     with np.errstate(all="ignore"):
         expected = folds(data.astype(np.float64))
     xp.evaluate(*actual)
+    # Partial sums are as large as 10,000, whatever is left of them in the end: some hundred
+    # roundings of 1e-3 each, in an order that depends on the width of vectors.
     for wanted, got in zip(expected, actual, strict=True):
-        np.testing.assert_allclose(np.asarray(got), wanted, rtol=2e-5, atol=2e-2)
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=2e-5, atol=1e-1)
