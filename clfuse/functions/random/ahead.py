@@ -23,6 +23,7 @@ from clfuse.config import settings
 from clfuse.interpreter.host_functions import host_function
 
 from .bits import FEW, KIND_OF, Philox4x32, accepted_loop, bits_at
+from .small_draws import RowsOfBits
 
 __all__ = ["ONE_NUMBER", "drawing_one", "single"]
 
@@ -74,7 +75,7 @@ def single(
     return made[0]
 
 
-class _Draws:
+class _Draws(RowsOfBits):
     """Draws of one number each, of positions in a row, as `Draw` is one of many numbers."""
 
     def __init__(self, generator: Philox4x32, positions: np.ndarray) -> None:
@@ -94,19 +95,3 @@ class _Draws:
         draw = host_function(accepted_loop(name, len(parameters), dtype))
         given = [np.asarray(each, dtype) for each in parameters]
         return draw(*counter, *given)  # type: ignore[misc,no-any-return]
-
-    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("uniform", dtype)
-
-    def inner(self) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("open", FLOAT64)
-
-    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("positive", dtype)
-
-    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("normal", dtype)

@@ -15,7 +15,7 @@ from clfuse.interpreter.host_functions import host_function
 
 from .bits import DRAWN, Draw, Philox4x32, accepted_loop, as_array, few_of, key_and_position
 
-__all__ = ["Maker", "made_here"]
+__all__ = ["Maker", "RowsOfBits", "made_here"]
 
 _core: Final = loading.load()
 
@@ -79,7 +79,30 @@ def made_here(
     return _core.result(made, device)
 
 
-class _DrawHere:
+class RowsOfBits:
+    """What a draw makes of bits, for those that have them on the host."""
+
+    def _row(self, name: str, dtype: np.dtype) -> np.ndarray:
+        raise NotImplementedError
+
+    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("uniform", dtype)
+
+    def inner(self) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("open", FLOAT64)
+
+    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("positive", dtype)
+
+    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
+        """As of `Draw`."""
+        return self._row("normal", dtype)
+
+
+class _DrawHere(RowsOfBits):
     """The numbers of a small `Draw` as arrays of NumPy's."""
 
     def __init__(self, generator: Philox4x32, position: int, shape: tuple[int, ...]) -> None:
@@ -105,19 +128,3 @@ class _DrawHere:
         counter = index, *key_and_position(self._generator._key, self._at)
         draw = host_function(accepted_loop(name, len(parameters), dtype))
         return draw(*counter, *parameters)  # type: ignore[misc,no-any-return]
-
-    def uniform(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("uniform", dtype)
-
-    def inner(self) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("open", FLOAT64)
-
-    def positive(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("positive", dtype)
-
-    def normal(self, dtype: np.dtype = FLOAT64) -> np.ndarray:
-        """As of `Draw`."""
-        return self._row("normal", dtype)
