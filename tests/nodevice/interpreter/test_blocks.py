@@ -199,7 +199,12 @@ def loops() -> Iterator[tuple[str, tuple[np.dtype[Any], ...], np.dtype[Any]]]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_blocks_have_the_bits_of_whole_arrays(dtype: np.dtype[Any]) -> None:
+def test_blocks_have_the_bits_of_whole_arrays(
+    dtype: np.dtype[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are whole vectors of any processor, as the real ones are: NumPy may compute what is
+    left of a vector by another instruction."""
+    monkeypatch.setattr(blocks, "BLOCK", 64 * 16)
     met = 0
     for name, dtypes, result in loops():
         if dtypes[0] != dtype:
@@ -236,7 +241,7 @@ def test_arrays_that_lie_otherwise_go_by_rows(
     row, column = array(shape[-1]), array(*(*shape[:-1], 1))
     one = array(*(1,) * len(shape))
     root = call("negative", call("add", call("multiply", x, row), call("subtract", column, y)))
-    root = call("maximum", root, call("multiply", call("exp", column), one))
+    root = call("maximum", root, call("multiply", call("absolute", column), one))
     arrays = {
         id(x): laid(numbers(np.dtype("f8"), shape, 1)), id(y): numbers(np.dtype("f8"), shape, 2),
         id(row): numbers(np.dtype("f8"), shape[-1:], 3),
