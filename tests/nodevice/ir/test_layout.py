@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clfuse.ir.layout import contiguous_strides, delinearize, linearize
+
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine draws its examples slowly, which says nothing about them."""
 
 SHAPES = st.lists(st.integers(0, 5), min_size=0, max_size=4).map(tuple)
 
@@ -31,6 +34,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return base, view.transpose(draw(st.permutations(range(view.ndim))))
 
 
+@UNTIMED
 @given(SHAPES)
 def test_contiguous_strides_are_numpys_for_extents_above_one(shape: tuple) -> None:
     expected = [stride // 8 for stride in np.zeros(shape).strides]
@@ -39,6 +43,7 @@ def test_contiguous_strides_are_numpys_for_extents_above_one(shape: tuple) -> No
             assert ours == (theirs if extent > 1 else 0)
 
 
+@UNTIMED
 @given(views())
 def test_every_slice_and_transpose_splits_into_maps_of_the_axes(pair: tuple) -> None:
     base, view = pair
