@@ -39,7 +39,7 @@ from .functions.shaping import (  # noqa: F401
 from .functions.shaping.files import FILES, load
 from .functions.shaping.sequences import mgrid, ogrid
 from .functions.sorting import quantiles, searching, sorting  # noqa: F401
-from .interop import third_party_patches
+from .interop import opening
 from .interop.nditer import nditer, nested_iters
 from .numpy_submodules import NumPysModules, Submodule
 
@@ -180,7 +180,7 @@ def register_submodules() -> None:
     for name, module in SUBMODULES.items():
         sys.modules[f"clfuse.{name}"] = module
     sys.meta_path.insert(0, NumPysModules())
-    third_party_patches.install()
+    opening.install()
 
 
 def lookup(name: str) -> Any:

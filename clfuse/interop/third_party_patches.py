@@ -15,12 +15,9 @@ and takes a lazy scalar for an object. So pandas and json get NumPy's scalars in
 from __future__ import annotations
 
 import functools
-import inspect
-import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -29,11 +26,8 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
-from clfuse.config import at_import
-from clfuse.functions.rebound import for_ours
 
 Turn = Callable[[Any], Any]
-Opened = Callable[[Any], Callable[..., Any]]
 
 
 # -- what is given instead ------------------------------------------------------------------------
@@ -139,7 +133,7 @@ def _of_its_namespace(handle: Handle) -> Any:
 _NUMPYS: Final = np.empty(0)
 
 
-_host_view: Final = arrays(host_view)
+in_host_view: Final = arrays(host_view)
 
 _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "json.encoder": {"JSONEncoder.iterencode": _document},
@@ -159,23 +153,23 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is given as an index (a mask is no list of names) passes the first, what a Series or a
     # column is made of, to be written to later, the second; operands pass the third.
     "pandas.core.common": {
-        "apply_if_callable": _host_view, "maybe_iterable_to_list": arrays(host_copy),
+        "apply_if_callable": in_host_view, "maybe_iterable_to_list": arrays(host_copy),
     },
-    "pandas.core.ops.common": {"item_from_zerodim": _host_view},
+    "pandas.core.ops.common": {"item_from_zerodim": in_host_view},
     "pandas.core.arrays.numeric": {"NumericArray.__init__": arrays(host_copy)},
     "pandas.core.arrays.boolean": {"BooleanArray.__init__": arrays(host_copy)},
-    "pandas.core.algorithms": {"_ensure_arraylike": _host_view, "isin": numbers},
-    "pandas.core.groupby.grouper": {"get_grouper": _host_view},
+    "pandas.core.algorithms": {"_ensure_arraylike": in_host_view, "isin": numbers},
+    "pandas.core.groupby.grouper": {"get_grouper": in_host_view},
     "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
-    "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": _host_view},
+    "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": in_host_view},
     # What is no array is text to be read to the one, and a file or a list to the other.
-    "numpy._core.defchararray": {"array": _host_view, "asarray": _host_view},
-    "numpy._core.records": {"array": _host_view},
-    "numpy.lib.recfunctions": {"merge_arrays": _host_view},
+    "numpy._core.defchararray": {"array": in_host_view, "asarray": in_host_view},
+    "numpy._core.records": {"array": in_host_view},
+    "numpy.lib.recfunctions": {"merge_arrays": in_host_view},
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
-    "scipy.sparse.linalg._interface": {"aslinearoperator": _host_view},
+    "scipy.sparse.linalg._interface": {"aslinearoperator": in_host_view},
     # Compiled classes, whose methods cannot be replaced.
     "scipy.stats.sampling": dict.fromkeys(
         ("DiscreteAliasUrn", "DiscreteGuideTable", "NumericalInverseHermite",
@@ -187,16 +181,16 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
     },
-    "matplotlib.axes._axes": {"Axes.errorbar": _host_view},
-    "matplotlib.cbook": dict.fromkeys(("_reshape_2D", "delete_masked_points"), _host_view),
-    "matplotlib.collections": {"PolyCollection.set_verts": _host_view},
-    "matplotlib.colorbar": {"Colorbar.set_alpha": _host_view},
-    "matplotlib.colorizer": {"Colorizer.to_rgba": _host_view},
-    "matplotlib.colors": dict.fromkeys(("_to_rgba_no_colorcycle", "to_rgba_array"), _host_view),
-    "matplotlib.markers": {"MarkerStyle._set_marker": _host_view},
-    "matplotlib.streamplot": {"streamplot": _host_view},
+    "matplotlib.axes._axes": {"Axes.errorbar": in_host_view},
+    "matplotlib.cbook": dict.fromkeys(("_reshape_2D", "delete_masked_points"), in_host_view),
+    "matplotlib.collections": {"PolyCollection.set_verts": in_host_view},
+    "matplotlib.colorbar": {"Colorbar.set_alpha": in_host_view},
+    "matplotlib.colorizer": {"Colorizer.to_rgba": in_host_view},
+    "matplotlib.colors": dict.fromkeys(("_to_rgba_no_colorcycle", "to_rgba_array"), in_host_view),
+    "matplotlib.markers": {"MarkerStyle._set_marker": in_host_view},
+    "matplotlib.streamplot": {"streamplot": in_host_view},
     "matplotlib.tri._triinterpolate": {"TriInterpolator.__init__": in_shared_memory},
-    "mpl_toolkits.mplot3d.art3d": {"Poly3DCollection.__init__": _host_view},
+    "mpl_toolkits.mplot3d.art3d": {"Poly3DCollection.__init__": in_host_view},
     "xarray.core.dataset": {"Dataset.interp": deeply(host_view)},
     "torch": dict.fromkeys(("from_numpy", "as_tensor", "asarray", "tensor"), in_shared_memory),
     "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
@@ -301,7 +295,7 @@ IN_PYTHON: Final = frozenset(("scipy", "seaborn", "sklearn", "statsmodels"))
 """Packages of which only what is written in Python is opened, it calls what is compiled: methods,
 and functions where programs find them. Private modules call each other's as they are."""
 
-_APART: Final = frozenset(("_lib", "_test_runner", "externals", "tests", "transform"))
+APART: Final = frozenset(("_lib", "_test_runner", "externals", "tests", "transform"))
 """Parts of these that belong to others, look at who calls them, or take our arrays' own memory."""
 
 METHODS: Final = frozenset((
@@ -314,282 +308,3 @@ METHODS: Final = frozenset((
 COMPOSED: Final = "numpy.polynomial."
 """NumPy's modules whose functions, of which some ask for its class, run with ours in them where
 they are given an array of ours (`functions.rebound`)."""
-
-
-# -- putting ours before theirs -------------------------------------------------------------------
-
-
-_LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.MethodType))
-"""Kinds of arguments, beside our arrays, that may be turned into others."""
-
-OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
-"""Parameters to which functions of SciPy's and others write: these share memory."""
-
-
-def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
-    """`function`, which gets what `turned` gives of each of its arguments."""
-    looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            if looked_into.isdisjoint(map(type, args)):
-                return function(*args)
-            return function(*map(turned, args))
-        if looked_into.isdisjoint(map(type, (*args, *kwargs.values()))):
-            return function(*args, **kwargs)
-        named = {
-            name: in_shared_memory(value) if name in OUTPUTS else turned(value)
-            for name, value in kwargs.items()
-        }
-        return function(*map(turned, args), **named)
-
-    return call
-
-
-def open_doors(module: types.ModuleType) -> None:
-    """Put our functions before those of the module, also where they were imported from it."""
-    package = module.__name__.partition(".")[0]
-    if not _has_doors(module.__name__):
-        return  # what is compiled may name itself otherwise than it was found
-    if module.__name__ == "numpy.ctypeslib":
-        from .opened_objects import open_pointers
-
-        open_pointers(module)
-    if module.__name__.startswith(COMPILED):
-        from . import numba_functions
-
-        numba_functions.patch(module, in_shared_memory)
-        return
-    if module.__name__ in PATCHES:
-        PATCHES[module.__name__](module)
-        if module.__name__ not in DOORS:
-            return
-    if package in PACKAGES and not (_is_installed(module) and _takes_numpys_alone(package)):
-        return
-    for below in list(vars(module).values()) if package in PACKAGES else ():
-        if isinstance(below, types.ModuleType) and _is_made_by(below, module):
-            open_doors(below)
-    _open(module, _doors_of(module))
-
-
-def _takes_numpys_alone(package: str) -> bool:
-    """Whether a package does not keep to the array API standard, as SciPy and scikit-learn do where
-    they are told to."""
-    return package not in ("scipy", "sklearn") or os.environ.get("SCIPY_ARRAY_API", "0") == "0"
-
-
-def _is_installed(module: types.ModuleType) -> bool:
-    """Whether a module is none of the program's own that is called as a package is; what compiled
-    code has made has no file."""
-    file = getattr(module, "__file__", None)
-    return file is None or not INSTALLED.isdisjoint(file.split(os.sep))
-
-
-INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
-
-
-def open_compiled(module: types.ModuleType) -> None:
-    """Have the functions of a compiled module of the program's take our arrays, in whose memory
-    they may write, and the methods of its classes where these take others."""
-    _open(module, _all_doors(module, in_shared_memory))
-
-
-def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
-    from .opened_objects import name_for_pickle, open_subclass
-
-    package = module.__name__.partition(".")[0]
-    family = [
-        other for name, other in list(sys.modules.items()) if name.partition(".")[0] == package
-    ]
-    made: dict[str, tuple[Any, Any]] = {}
-    for name, opened in doors.items():
-        kind, is_method, method = name.partition(".")
-        if is_method:
-            _open_method(vars(module).get(kind), method, opened)
-            continue
-        function = vars(module).get(name)
-        if not callable(function):
-            continue
-        is_class = isinstance(function, type)
-        open_one = open_subclass(function, opened) if is_class else opened(function)
-        setattr(module, name, open_one)
-        name_for_pickle(open_one, module.__name__, name)
-        if getattr(function, "__module__", None) == module.__name__:
-            made[name] = function, open_one
-    for other in family:
-        for name in made.keys() & vars(other).keys():
-            if vars(other)[name] is made[name][0]:
-                setattr(other, name, made[name][1])
-
-
-def _is_made_by(below: types.ModuleType, module: types.ModuleType) -> bool:
-    """Whether the compiled code of a module has made another within it, which no finder sees."""
-    return below.__spec__ is None and below.__name__.startswith(f"{module.__name__}.")
-
-
-def _open_method(kind: Any, name: str, opened: Opened) -> None:
-    function = vars(kind).get(name) if isinstance(kind, type) else None
-    if isinstance(vars(type(kind)).get(name), property):
-        return  # the class's own class has one of that name, which would be asked to set it
-    if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
-        setattr(kind, name, type(function)(opened(function.__func__)))
-    elif inspect.isroutine(function) and callable(function) and hasattr(function, "__get__"):
-        setattr(kind, name, opened(function))  # what has no `__get__` is no method
-    elif isinstance(function, types.GetSetDescriptorType):
-        plain = function.__get__, function.__set__, function.__delete__, function.__doc__
-        setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
-    elif isinstance(function, property) and function.fset is not None:
-        setattr(kind, name, function.setter(opened(function.fset)))
-
-
-def _has_doors(name: str) -> bool:
-    is_listed = name in DOORS or name in SOLVERS or name in PATCHES
-    return is_listed or name.startswith((COMPOSED, COMPILED)) or _is_of_package(name)
-
-
-def _is_of_package(name: str) -> bool:
-    package, _, rest = name.partition(".")
-    if package not in PACKAGES:
-        return False
-    return package not in IN_PYTHON or _APART.isdisjoint(rest.split("."))
-
-
-def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
-    name = module.__name__
-    if name in DOORS:
-        turns = DOORS[name].items()
-        return {key: functools.partial(open_to_ours, turned=turn) for key, turn in turns}
-    if name in SOLVERS:
-        from .opened_objects import with_open_method
-
-        whole = functools.partial(open_to_ours, turned=in_shared_memory)
-        read = functools.partial(open_to_ours, turned=_host_view)
-        return {
-            key: functools.partial(
-                with_open_method, name=method, opened=whole if method == "__call__" else read
-            )
-            for key, method in SOLVERS[name].items()
-        }
-    if name.startswith(COMPOSED):
-        return {
-            key: for_ours
-            for key, value in vars(module).items()
-            if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
-        }
-    return _all_doors(module, PACKAGES[name.partition(".")[0]])
-
-
-def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
-    """What opens all that is public of a module."""
-
-    def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
-        is_python = type(function) is types.FunctionType  # what is compiled may have no hash
-        known: Any = _opened.get(function) if is_python else None
-        if known is None:
-            known = open_to_ours(function, turn)
-            known.of_package = True
-            if is_python:
-                _opened[function] = known
-        return known  # type: ignore[no-any-return]
-
-    return dict.fromkeys(_public(module), open_once)
-
-
-_opened: Final[dict[Callable[..., Any], Any]] = {}
-"""What stands for a function, wherever it is found."""
-
-
-def _public(module: types.ModuleType) -> Iterator[str]:
-    """The names of a module's own functions, and of its classes' methods."""
-    package, _, rest = module.__name__.partition(".")
-    if package in IN_PYTHON:
-        yield from _public_in_python(module, package, rest.rpartition(".")[2][:1] == "_")
-        return
-    if any(name.endswith(_SWIG) for name in vars(module)):
-        return
-    for key, value in vars(module).items():
-        # Of what cannot be called nothing is asked: it may be a module that is imported at that.
-        if key[0] == "_" or not callable(value) or hasattr(value, "of_package"):
-            continue
-        home = getattr(value, "__module__", None)  # compiled functions may not know it
-        if home is not None and home != module.__name__:
-            continue
-        if type(value).__module__.startswith(COMPILED):
-            continue  # `numba_functions` opens it, and other compiled functions call it
-        if inspect.isroutine(value):
-            yield key
-        elif isinstance(value, type) and _is_open(value):
-            for name in vars(value):
-                if name[0] != "_" or name in METHODS:
-                    yield f"{key}.{name}"
-
-
-def _public_in_python(module: types.ModuleType, package: str, is_private: bool) -> Iterator[str]:
-    """`_public` of one of `IN_PYTHON`."""
-    for key, value in vars(module).items():
-        if key[0] == "_":
-            continue
-        if type(value) is types.FunctionType:
-            of_package = (value.__module__ or "").partition(".")[0] == package
-            if of_package and not is_private and not hasattr(value, "of_package"):
-                yield key
-        elif issubclass(type(value), type) and value.__module__ == module.__name__:
-            if not _is_open(value):
-                continue
-            for name, method in vars(value).items():
-                if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
-                    yield f"{key}.{name}"
-
-
-_DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))
-
-_SWIG: Final = "_swigregister"
-"""Names of what gives a class the functions of a module that SWIG has made, which must be those of
-C: the classes, which are written in Python, are opened instead."""
-
-
-def _is_open(kind: type) -> bool:
-    """Whether a class takes other methods than it has; of the compiled ones not all do."""
-    return bool(kind.__flags__ & HEAP_TYPE) and not kind.__flags__ & IMMUTABLE_TYPE
-
-
-HEAP_TYPE: Final = 1 << 9
-IMMUTABLE_TYPE: Final = 1 << 8
-"""Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE: https://docs.python.org/3/c-api/typeobj.html"""
-
-
-class Doors:
-    """A finder that finds nothing by itself: it patches the modules that other finders find."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """The spec that the others find for a module to be patched; None for all others."""
-        if not _has_doors(name):
-            return None
-        found = None
-        for finder in sys.meta_path:
-            if finder is not self and hasattr(finder, "find_spec"):
-                found = finder.find_spec(name, path, target)
-                if found is not None:
-                    break
-        loader = getattr(found, "loader", None)
-        if loader is not None:
-            execute = loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                execute(module)
-                open_doors(module)
-
-            loader.exec_module = exec_module
-        return found
-
-
-def install() -> None:
-    """Patch the modules that are imported already, and those that will be."""
-    named = str(at_import("numpy_packages")).split(",")
-    for package in filter(None, map(str.strip, named)):
-        PACKAGES.setdefault(package, in_shared_memory)
-    for name, module in list(sys.modules.items()):
-        if _has_doors(name):
-            open_doors(module)
-    sys.meta_path.insert(0, Doors())

@@ -303,7 +303,7 @@ class Substitution:
             else:
                 is_open = self.is_users(path)
             if is_open:
-                patches = self._import_module(f"{REPLACEMENT}.interop.third_party_patches")
+                patches = self._import_module(f"{REPLACEMENT}.interop.opening")
                 patches.open_compiled(module)
 
         return exec_module

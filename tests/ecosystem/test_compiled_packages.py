@@ -14,7 +14,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import clfuse
-from clfuse.interop.third_party_patches import in_shared_memory, open_doors
+from clfuse.interop.opening import open_doors
+from clfuse.interop.third_party_patches import in_shared_memory
 from tests.ecosystem.comparing import agree
 from tests.support.processes import python
 
@@ -167,6 +168,34 @@ class Kept:
     kept.value = x
     assert kept.kinds == ["ndarray"] * 3
     assert kept.value == module.Kept.told(x) == "ndarray"
+
+
+PACKAGE = {
+    "__init__.py": "from .inner import kind as first\nfrom . import after\n",
+    "inner.py": "import pywt\n"
+    "def kind(value): return type(value).__name__\n"
+    "pywt.kind = kind\n"  # which waits for it
+    "from . import within\n",
+    "within.py": "from .inner import kind\n",  # while `inner` is not ended
+    "after.py": "from .inner import kind\n",
+}
+
+
+def test_a_package_is_opened_wherever_it_imports_from(tmp_path: Path) -> None:
+    package = tmp_path / "site-packages" / "pywt"
+    package.mkdir(parents=True)
+    for name, source in PACKAGE.items():
+        (package / name).write_text(source)
+    program = """
+import clfuse, pywt
+x = clfuse.ones(3)
+places = pywt.first, pywt.kind, pywt.inner.kind, pywt.within.kind, pywt.after.kind
+assert len(set(map(id, places))) == 1
+assert [place(x) for place in places] == ["ndarray"] * 5
+assert pywt.inner.kind.__wrapped__(x) == type(x).__name__
+"""
+    finished = python("-c", program, cwd=tmp_path, PYTHONPATH=str(package.parent))
+    assert finished.returncode == 0, finished.stderr
 
 
 def test_what_must_not_be_touched_in_a_package_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

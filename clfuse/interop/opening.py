@@ -1,0 +1,341 @@
+"""Opening: the functions of `third_party_patches` are put before those of packages.
+
+An import hook opens a module when it has been executed, wherever its functions were imported from
+it by then.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
+from typing import Any, Final
+
+from clfuse.arrays import handle as handles
+from clfuse.config import at_import
+from clfuse.functions.rebound import for_ours
+
+from .third_party_patches import (
+    APART,
+    COMPILED,
+    COMPOSED,
+    DOORS,
+    IN_PYTHON,
+    METHODS,
+    PACKAGES,
+    PATCHES,
+    SOLVERS,
+    Turn,
+    in_host_view,
+    in_shared_memory,
+)
+
+__all__ = ["install", "open_compiled", "open_doors"]
+
+Opened = Callable[[Any], Callable[..., Any]]
+
+_LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.MethodType))
+"""Kinds of arguments, beside our arrays, that may be turned into others."""
+
+OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
+"""Parameters to which functions of SciPy's and others write: these share memory."""
+
+
+def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
+    """`function`, which gets what `turned` gives of each of its arguments."""
+    looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            if looked_into.isdisjoint(map(type, args)):
+                return function(*args)
+            return function(*map(turned, args))
+        if looked_into.isdisjoint(map(type, (*args, *kwargs.values()))):
+            return function(*args, **kwargs)
+        named = {
+            name: in_shared_memory(value) if name in OUTPUTS else turned(value)
+            for name, value in kwargs.items()
+        }
+        return function(*map(turned, args), **named)
+
+    return call
+
+
+def open_doors(module: types.ModuleType) -> None:
+    """Put our functions before those of the module, also where they were imported from it."""
+    package = module.__name__.partition(".")[0]
+    if not _has_doors(module.__name__):
+        return  # what is compiled may name itself otherwise than it was found
+    if module.__name__ == "numpy.ctypeslib":
+        from .opened_objects import open_pointers
+
+        open_pointers(module)
+    if module.__name__.startswith(COMPILED):
+        from . import numba_functions
+
+        numba_functions.patch(module, in_shared_memory)
+        return
+    if module.__name__ in PATCHES:
+        PATCHES[module.__name__](module)
+        if module.__name__ not in DOORS:
+            return
+    if package in PACKAGES and not (_is_installed(module) and _takes_numpys_alone(package)):
+        return
+    for below in list(vars(module).values()) if package in PACKAGES else ():
+        if isinstance(below, types.ModuleType) and _is_made_by(below, module):
+            open_doors(below)
+    _open(module, _doors_of(module))
+
+
+def _takes_numpys_alone(package: str) -> bool:
+    """Whether a package does not keep to the array API standard, as SciPy and scikit-learn do where
+    they are told to."""
+    return package not in ("scipy", "sklearn") or os.environ.get("SCIPY_ARRAY_API", "0") == "0"
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    """Whether a module is none of the program's own that is called as a package is; what compiled
+    code has made has no file."""
+    file = getattr(module, "__file__", None)
+    return file is None or not INSTALLED.isdisjoint(file.split(os.sep))
+
+
+INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
+
+
+def open_compiled(module: types.ModuleType) -> None:
+    """Have the functions of a compiled module of the program's take our arrays, in whose memory
+    they may write, and the methods of its classes where these take others."""
+    _open(module, _all_doors(module, in_shared_memory))
+
+
+def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
+    from .opened_objects import name_for_pickle, open_subclass
+
+    made: dict[str, tuple[Any, Any]] = {}
+    for name, opened in doors.items():
+        kind, is_method, method = name.partition(".")
+        if is_method:
+            _open_method(vars(module).get(kind), method, opened)
+            continue
+        function = vars(module).get(name)
+        if not callable(function):
+            continue
+        is_class = isinstance(function, type)
+        open_one = open_subclass(function, opened) if is_class else opened(function)
+        setattr(module, name, open_one)
+        name_for_pickle(open_one, module.__name__, name)
+        if getattr(function, "__module__", None) == module.__name__:
+            made[name] = function, open_one
+    if not made:
+        return
+    for other in _family(module):
+        for name in made.keys() & vars(other).keys():
+            if vars(other)[name] is made[name][0]:
+                setattr(other, name, made[name][1])
+
+
+def _family(module: types.ModuleType) -> list[types.ModuleType]:
+    """The modules of the package that may have imported something from `module`.
+
+    While it is being imported these are the ones that were begun after it, and those that wait for
+    it: `sys.modules` holds them in the order in which they were begun, or ended.
+    """
+    package = module.__name__.partition(".")[0]
+    prefix = f"{package}."
+    family = []
+    for name, other in reversed(list(sys.modules.items())):
+        if other is module and _is_executed(module):
+            break
+        if name == package or name.startswith(prefix):
+            family.append(other)
+    return family + list(_executed)
+
+
+def _is_executed(module: types.ModuleType) -> bool:
+    return any(other is module for other in _executed)
+
+
+_executed: Final[list[types.ModuleType]] = []
+"""The modules with doors whose import has begun and not ended."""
+
+
+def _is_made_by(below: types.ModuleType, module: types.ModuleType) -> bool:
+    """Whether the compiled code of a module has made another within it, which no finder sees."""
+    return below.__spec__ is None and below.__name__.startswith(f"{module.__name__}.")
+
+
+def _open_method(kind: Any, name: str, opened: Opened) -> None:
+    function = vars(kind).get(name) if isinstance(kind, type) else None
+    if isinstance(vars(type(kind)).get(name), property):
+        return  # the class's own class has one of that name, which would be asked to set it
+    if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
+        setattr(kind, name, type(function)(opened(function.__func__)))
+    elif inspect.isroutine(function) and callable(function) and hasattr(function, "__get__"):
+        setattr(kind, name, opened(function))  # what has no `__get__` is no method
+    elif isinstance(function, types.GetSetDescriptorType):
+        plain = function.__get__, function.__set__, function.__delete__, function.__doc__
+        setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
+    elif isinstance(function, property) and function.fset is not None:
+        setattr(kind, name, function.setter(opened(function.fset)))
+
+
+def _has_doors(name: str) -> bool:
+    is_listed = name in DOORS or name in SOLVERS or name in PATCHES
+    return is_listed or name.startswith((COMPOSED, COMPILED)) or _is_of_package(name)
+
+
+def _is_of_package(name: str) -> bool:
+    package, _, rest = name.partition(".")
+    if package not in PACKAGES:
+        return False
+    return package not in IN_PYTHON or APART.isdisjoint(rest.split("."))
+
+
+def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
+    name = module.__name__
+    if name in DOORS:
+        turns = DOORS[name].items()
+        return {key: functools.partial(open_to_ours, turned=turn) for key, turn in turns}
+    if name in SOLVERS:
+        from .opened_objects import with_open_method
+
+        whole = functools.partial(open_to_ours, turned=in_shared_memory)
+        read = functools.partial(open_to_ours, turned=in_host_view)
+        return {
+            key: functools.partial(
+                with_open_method, name=method, opened=whole if method == "__call__" else read
+            )
+            for key, method in SOLVERS[name].items()
+        }
+    if name.startswith(COMPOSED):
+        return {
+            key: for_ours
+            for key, value in vars(module).items()
+            if key[0] != "_" and type(value) is types.FunctionType and value.__module__ == name
+        }
+    return _all_doors(module, PACKAGES[name.partition(".")[0]])
+
+
+def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
+    """What opens all that is public of a module."""
+
+    def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
+        is_python = type(function) is types.FunctionType  # what is compiled may have no hash
+        known: Any = _opened.get(function) if is_python else None
+        if known is None:
+            known = open_to_ours(function, turn)
+            known.of_package = True
+            if is_python:
+                _opened[function] = known
+        return known  # type: ignore[no-any-return]
+
+    return dict.fromkeys(_public(module), open_once)
+
+
+_opened: Final[dict[Callable[..., Any], Any]] = {}
+"""What stands for a function, wherever it is found."""
+
+
+def _public(module: types.ModuleType) -> Iterator[str]:
+    """The names of a module's own functions, and of its classes' methods."""
+    package, _, rest = module.__name__.partition(".")
+    if package in IN_PYTHON:
+        yield from _public_in_python(module, package, rest.rpartition(".")[2][:1] == "_")
+        return
+    if any(name.endswith(_SWIG) for name in vars(module)):
+        return
+    for key, value in vars(module).items():
+        # Of what cannot be called nothing is asked: it may be a module that is imported at that.
+        if key[0] == "_" or not callable(value) or hasattr(value, "of_package"):
+            continue
+        home = getattr(value, "__module__", None)  # compiled functions may not know it
+        if home is not None and home != module.__name__:
+            continue
+        if type(value).__module__.startswith(COMPILED):
+            continue  # `numba_functions` opens it, and other compiled functions call it
+        if inspect.isroutine(value):
+            yield key
+        elif isinstance(value, type) and _is_open(value):
+            for name in vars(value):
+                if name[0] != "_" or name in METHODS:
+                    yield f"{key}.{name}"
+
+
+def _public_in_python(module: types.ModuleType, package: str, is_private: bool) -> Iterator[str]:
+    """`_public` of one of `IN_PYTHON`."""
+    for key, value in vars(module).items():
+        if key[0] == "_":
+            continue
+        if type(value) is types.FunctionType:
+            of_package = (value.__module__ or "").partition(".")[0] == package
+            if of_package and not is_private and not hasattr(value, "of_package"):
+                yield key
+        elif issubclass(type(value), type) and value.__module__ == module.__name__:
+            if not _is_open(value):
+                continue
+            for name, method in vars(value).items():
+                if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
+                    yield f"{key}.{name}"
+
+
+_DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))
+
+_SWIG: Final = "_swigregister"
+"""Names of what gives a class the functions of a module that SWIG has made, which must be those of
+C: the classes, which are written in Python, are opened instead."""
+
+
+def _is_open(kind: type) -> bool:
+    """Whether a class takes other methods than it has; of the compiled ones not all do."""
+    return bool(kind.__flags__ & HEAP_TYPE) and not kind.__flags__ & IMMUTABLE_TYPE
+
+
+HEAP_TYPE: Final = 1 << 9
+IMMUTABLE_TYPE: Final = 1 << 8
+"""Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE: https://docs.python.org/3/c-api/typeobj.html"""
+
+
+class Doors:
+    """A finder that finds nothing by itself: it patches the modules that other finders find."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The spec that the others find for a module to be patched; None for all others."""
+        if not _has_doors(name):
+            return None
+        found = None
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                found = finder.find_spec(name, path, target)
+                if found is not None:
+                    break
+        loader = getattr(found, "loader", None)
+        if loader is not None:
+            execute = loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                _executed.append(module)
+                try:
+                    execute(module)
+                    open_doors(module)
+                finally:
+                    _executed.remove(module)
+
+            loader.exec_module = exec_module
+        return found
+
+
+def install() -> None:
+    """Patch the modules that are imported already, and those that will be."""
+    named = str(at_import("numpy_packages")).split(",")
+    for package in filter(None, map(str.strip, named)):
+        PACKAGES.setdefault(package, in_shared_memory)
+    for name, module in list(sys.modules.items()):
+        if _has_doors(name):
+            open_doors(module)
+    sys.meta_path.insert(0, Doors())
