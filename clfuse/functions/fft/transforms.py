@@ -21,8 +21,6 @@ from clfuse.ir import build
 from clfuse.runtime.devices.selection import get_device
 from clfuse.target.fourier import transforms
 
-from .device_fourier import transformed
-
 _NORMS: Final = (None, "backward", "ortho", "forward")
 _HALVED: Final = ("rfft", "ihfft", "rfft2", "rfftn")
 """Transforms of real values: of the result, only half is there."""
@@ -88,6 +86,8 @@ def _transformed(
         places = [order.index(place) for place in places]
         extents = [extents[place] for place in order]
     if "vkfft" in get_device().traits.libraries:
+        from .device_fourier import transformed  # few programs need it
+
         made = transformed(name, node, whole_extents, places, norm, dtype)
         return fresh(made) if order is None else arrange_axes(made, order)
     given: Any = None if sizes is None else tuple([int(points) for points in sizes])
