@@ -38,6 +38,15 @@ cdef extern from "Python.h":
     Py_ssize_t PyDict_Size(object) except -1
     PyObject *PyEval_GetGlobals()
     object PyObject_Vectorcall(object, PyObject **, size_t, PyObject *)
+    tuple PyTuple_New(Py_ssize_t)
+    void PyTuple_SET_ITEM(tuple, Py_ssize_t, PyObject *)
+    ctypedef struct PyTupleObject:
+        PyObject *ob_item[1]
+    object PyObject_Call(object, object, PyObject *)
+    object PyVectorcall_Call(object, object, object)
+    object PyMethod_New(object, object)
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+    ctypedef object (*vectorcallfunc)(object, PyObject **, size_t, PyObject *)
 
 cdef extern from *:
     """
@@ -56,6 +65,7 @@ include "writing_threads.pxi"
 include "numpy_api.pxi"
 include "kept_memory.pxi"
 include "free_lists.pxi"
+include "fronts.pxi"
 include "scalar_loops.pxi"
 
 
@@ -320,13 +330,18 @@ cdef object asked(binaryfunc operator, object function, object one, object two):
         PyDataMem_SetHandler(before)
 
 
-cdef object asked_with(object function, tuple args, PyObject *named):
-    """``function(*args, **named)``, a function of NumPy's."""
+cdef object asked_with(object function, tuple held, tuple names):
+    """A call of a function of NumPy's; the last of the arguments have these names, if any."""
+    cdef Py_ssize_t given = PyTuple_GET_SIZE(held)
+    cdef PyObject *named = NULL
+    if names is not None:
+        given -= PyTuple_GET_SIZE(names)
+        named = <PyObject *>names
     if not is_large_work:
-        return PyObject_Call(function, args, named)
+        return PyObject_Vectorcall(function, items_of(held), given, named)
     before = PyDataMem_SetHandler(keeper)
     try:
-        return PyObject_Call(function, args, named)
+        return PyObject_Vectorcall(function, items_of(held), given, named)
     finally:
         PyDataMem_SetHandler(before)
 
@@ -341,21 +356,20 @@ cdef inline object asked_plainly(binaryfunc operator, object function, object on
 
 
 cdef object attempted(
-    binaryfunc operator, object function, object one, object two, tuple args, object kwargs
+    binaryfunc operator, object function, object one, object two, tuple held, tuple names
 ):
-    """What NumPy answers; its error where it would warn. Of `asked`, or of ``function(*args,
-    **kwargs)`` where there are `args`."""
+    """What NumPy answers; its error where it would warn. Of `asked`, or of `asked_with` where
+    arguments are `held`."""
     global inside
     cdef bint is_first = not inside
-    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
     # One at a time may be in a context.
     entered = context if is_first else raising()
     PyContext_Enter(entered)
     if is_first:
         inside = True
     try:
-        if args is not None:
-            return asked_with(function, args, named)
+        if held is not None:
+            return asked_with(function, held, names)
         return asked(operator, function, one, two)
     except FloatingPointError as error:
         return error
@@ -377,16 +391,15 @@ cdef object calculated(binaryfunc operator, object function, object one, object 
         return asked(operator, function, one, two)
 
 
-cdef object called(object function, tuple args, object kwargs):
-    """The same of ``function(*args, **kwargs)``, one loop of NumPy's."""
-    cdef PyObject *named = NULL if kwargs is None else <PyObject *>kwargs
+cdef object called(object function, tuple held, tuple names):
+    """The same of `asked_with`, one loop of NumPy's."""
     if mode[0] is not LOUD or is_users_line():
-        return asked_with(function, args, named)
-    value = attempted(NULL, function, None, None, args, kwargs)
+        return asked_with(function, held, names)
+    value = attempted(NULL, function, None, None, held, names)
     if type(value) is not FloatingPointError:
         return value
     with warning_of(name_in(value)):
-        return asked_with(function, args, named)
+        return asked_with(function, held, names)
 
 
 cdef object number_on_host(object value):

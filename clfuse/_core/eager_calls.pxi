@@ -1,9 +1,6 @@
 """Calls of functions, methods and ufuncs that NumPy answers at once, for arrays on the host: a part
 of `compiled.pyx`. The table of them is `clfuse.eager.table`."""
 
-cdef extern from "Python.h":
-    object PyObject_Call(object, object, PyObject *)
-
 cdef enum:
     MOST_AXES = 64  # NumPy's NPY_MAXDIMS
 
@@ -218,33 +215,26 @@ cdef bint sees(object value, object operand) except -1:
     return False
 
 
-cdef object answered(object value, tuple given, tuple args, dict named, dict kwargs, object device):
-    """What NumPy has made of `given` and `named`, as ours; `DEFER` where it is a view of those."""
+cdef object answered(object value, tuple held, PyObject **args, object device):
+    """What NumPy has made of what is `held` in the place of the arguments, as ours; `DEFER` where it
+    is a view of those."""
     cdef Py_ssize_t place
     kind = type(value)
     if kind is NUMPY:
-        for place in range(PyTuple_GET_SIZE(given)):
-            if PyTuple_GET_ITEM(given, place) == <PyObject *>value:
-                found = <object>PyTuple_GET_ITEM(args, place)
+        for place in range(PyTuple_GET_SIZE(held)):
+            if PyTuple_GET_ITEM(held, place) == <PyObject *>value:
+                found = <object>args[place]
                 return found if type(found) is ARRAY else DEFER
-        if named is not None:
-            for key, item in named.items():
-                if item is value:
-                    return kwargs[key] if type(kwargs[key]) is ARRAY else DEFER
         if array_base(<PyObject *>value) == NULL:
             return made(value, None, device)
-        for item in given:
+        for item in held:
             if sees(value, item):
                 return DEFER
-        if named is not None:
-            for item in named.values():
-                if sees(value, item):
-                    return DEFER
         return made(value.copy("K"), None, device)
     if isinstance(value, tuple):
         items = []
         for item in value:
-            item = answered(item, given, args, named, kwargs, device)
+            item = answered(item, held, args, device)
             if item is DEFER:
                 return DEFER
             items.append(item)
@@ -308,14 +298,14 @@ cdef bint is_numpys_own(object value) except -1:
     return type(value) is NUMPY and tracers is not None and not tracers[0]
 
 
-cdef bint is_given_here(tuple args, int operands) except -1:
+cdef bint is_given_here(PyObject **args, Py_ssize_t operands) except -1:
     """Whether one of the operands is an array of NumPy's own, a number or a list of numbers, from
     which NumPy makes an array at the call; not while `jit` traces."""
     cdef Py_ssize_t place
     if tracers is None or tracers[0]:
         return False
-    for place in range(min(operands, PyTuple_GET_SIZE(args))):
-        item = <object>PyTuple_GET_ITEM(args, place)
+    for place in range(operands):
+        item = <object>args[place]
         kind = type(item)
         if kind is NUMPY or kind is float or kind is int or kind in scalars:
             return True
@@ -324,36 +314,39 @@ cdef bint is_given_here(tuple args, int operands) except -1:
     return False
 
 
-cdef object composed(object apply, tuple args, object kwargs, bint is_loop):
-    """``apply(*args, **kwargs)``, which may be composed of others: `DEFER` where NumPy would warn
-    under the name of one of those, unless it `is_loop`."""
+cdef object composed(object apply, tuple held, tuple names, bint is_loop):
+    """A call that may be composed of others: `DEFER` where NumPy would warn under the name of one
+    of those, unless it `is_loop`."""
     if is_loop:
-        return called(apply, args, kwargs)
+        return called(apply, held, names)
     # Not where NumPy would warn at the user's line, either: that may be one of its own, in Python.
     if mode[0] is QUIET:
-        return asked_with(apply, args, NULL if kwargs is None else <PyObject *>kwargs)
+        return asked_with(apply, held, names)
     if mode[0] is not LOUD:
         return DEFER
-    value = attempted(NULL, apply, None, None, args, kwargs)
+    value = attempted(NULL, apply, None, None, held, names)
     return DEFER if type(value) is FloatingPointError else value
 
 
 cdef object read(
     object apply, object method, int operands, int most, int cost, double weight, bint as_is,
-    bint is_loop, frozenset refused, tuple args, dict kwargs,
+    bint is_loop, frozenset refused, PyObject **args, Py_ssize_t given, tuple names,
 ):
-    """``apply(*args, **kwargs)`` or `DEFER`, by its row of the table."""
+    """``apply(*args, **named)`` or `DEFER`, by its row of the table; `names` is None where none is
+    given by name."""
     cdef Work work
-    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    cdef Py_ssize_t place, named = 0 if names is None else PyTuple_GET_SIZE(names)
     cdef double many = 1, asked
-    if given == 0 or given > most or (kwargs and cost == TIMES and given < operands):
+    if given == 0 or given > most or (named and cost == TIMES and given < operands):
         return DEFER
     nothing_yet(&work)
-    found = []
-    for place in range(given):
-        item = <object>PyTuple_GET_ITEM(args, place)
-        if place < operands:
-            if cost == TIMES and place:
+    held = PyTuple_New(given + named)
+    for place in range(given + named):
+        item = <object>args[place]
+        if place >= given and <object>PyTuple_GET_ITEM(names, place - given) in refused:
+            return DEFER
+        if place < operands or place >= given:
+            if cost == TIMES and 0 < place < given:
                 many *= times(item)
                 if many == 0:
                     return DEFER
@@ -367,44 +360,39 @@ cdef object read(
                 return DEFER
         elif not is_option(item):
             return DEFER
-        found.append(item)
-    named = None
-    if kwargs:
-        named = {}
-        for key, item in kwargs.items():
-            if key in refused:
-                return DEFER
-            if cost == COUNTED and (type(item) is int or type(item) is tuple):
-                asked = times(item)
-                if asked == 0:
-                    return DEFER
-                work.elements += asked
-            item = operand(item, &work, 0)
-            if item is DEFER:
-                return DEFER
-            named[key] = item
-    if work.device == NULL and is_given_here(args, operands):
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(held, place, <PyObject *>item)
+    if work.device == NULL and is_given_here(args, min(operands, given)):
         own = current_device()
         work.device = NULL if own is None else <PyObject *>own
-    all_given = tuple(found)
     if cost == LABELLED:
-        asked = labelled(all_given)
+        asked = labelled(held[:given])
         if asked > 0:
             work.pairs = asked
     if work.device == NULL or not is_read_now(
         BY_ROWS if work.use >= <int>BY_ROWS else IN_PARTS, cost_of(&work, cost) * many * weight
     ):
         return DEFER
-    is_array = method is not None and type(<object>PyTuple_GET_ITEM(all_given, 0)) is NUMPY
+    is_array = method is not None and type(<object>PyTuple_GET_ITEM(held, 0)) is NUMPY
     try:
-        value = composed(method if is_array else apply, all_given, named, is_loop)
+        value = composed(method if is_array else apply, held, names, is_loop)
     except TypeError:
         if not is_array:
             raise
         return DEFER  # the method's error names the method: `_sum()`
     if value is DEFER or as_is:
         return value
-    return answered(value, all_given, args, named, kwargs, <object>work.device)
+    return answered(value, held, args, <object>work.device)
+
+
+cdef object call_reader(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    answer = read(
+        ours.apply, ours.method, ours.operands, ours.most, ours.cost, ours.weight, ours.as_is,
+        ours.is_loop, ours.names, args, PyVectorcall_NARGS(given),
+        None if names == NULL else <tuple>names,
+    )
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names) if answer is DEFER else answer
 
 
 def reader(
@@ -416,41 +404,56 @@ def reader(
     `method` is what NumPy calls where the first argument is an array, or None; `refused` are names
     of arguments that it does not take here.
     """
+    found = front(plain, <vectorcallfunc>call_reader)
+    found.apply, found.method, found.operands, found.most = apply, method, operands, most
+    found.cost, found.weight, found.as_is, found.is_loop = cost, weight, as_is, is_loop
+    found.names = refused
+    return found
 
-    def call(*args, **kwargs):
-        answer = read(
-            apply, method, operands, most, cost, weight, as_is, is_loop, refused, args, kwargs
-        )
-        return plain(*args, **kwargs) if answer is DEFER else answer
 
-    return call
+cdef object call_itself(object self, PyObject **args, size_t given, PyObject *names):
+    if names == NULL and PyVectorcall_NARGS(given) == 1 and type(<object>args[0]) is ARRAY:
+        return <object>args[0]
+    return asked_plain(<Front>self, args, PyVectorcall_NARGS(given), names)
 
 
 def itself(plain):
     """``function(array)``, which gives an array of ours back, before `plain`."""
+    return front(plain, <vectorcallfunc>call_itself)
 
-    def call(*args, **kwargs):
-        if not kwargs and PyTuple_GET_SIZE(args) == 1 and type(args[0]) is ARRAY:
-            return args[0]
-        return plain(*args, **kwargs)
 
-    return call
+cdef object call_listed(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    cdef Py_ssize_t count = PyVectorcall_NARGS(given)
+    if count and type(<object>args[0]) is not ARRAY and (
+        ours.numbers or type(<object>args[0]) is list
+    ):
+        array = array_of_numbers(<object>args[0], ours.scalars)
+        if array is not DEFER:
+            return with_first(ours, array, args, count, names)
+    return asked_plain(ours, args, count, names)
+
+
+cdef object with_first(
+    Front self, object first, PyObject **args, Py_ssize_t given, PyObject *names
+):
+    """The plain function of other arguments than these, of which the first one is `first`."""
+    cdef Py_ssize_t place
+    cdef Py_ssize_t count = given + (0 if names == NULL else PyTuple_GET_SIZE(<object>names))
+    held = PyTuple_New(count)
+    for place in range(count):
+        item = <object>args[place] if place else first
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(held, place, <PyObject *>item)
+    return asked_plain(self, items_of(held), given, names)
 
 
 def of_listed(plain, bint numbers, frozenset scalars):
     """`plain` of an array of ours on the host, where its first argument is a list of numbers, or also
     (`numbers`) a number, or one of NumPy's of these classes."""
-
-    def call(*args, **kwargs):
-        if PyTuple_GET_SIZE(args) and type(args[0]) is not ARRAY and (
-            numbers or type(args[0]) is list
-        ):
-            array = array_of_numbers(args[0], scalars)
-            if array is not DEFER:
-                return plain(array, *args[1:], **kwargs)
-        return plain(*args, **kwargs)
-
-    return call
+    found = front(plain, <vectorcallfunc>call_listed)
+    found.numbers, found.scalars = numbers, scalars
+    return found
 
 
 cdef object array_of_numbers(object value, frozenset scalars):
@@ -475,27 +478,33 @@ cdef object array_of_numbers(object value, frozenset scalars):
     return made(found, None, device)
 
 
+cdef object call_of_one(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    if names == NULL and PyVectorcall_NARGS(given) == 1:
+        return PyObject_Vectorcall(ours.apply, args, 1, NULL)
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names)
+
+
 def of_one(plain, before):
     """`before` in place of `plain` where there is one argument, and no name."""
+    found = front(plain, <vectorcallfunc>call_of_one)
+    found.apply = before
+    return found
 
-    def call(*args, **kwargs):
-        if kwargs or PyTuple_GET_SIZE(args) != 1:
-            return plain(*args, **kwargs)
-        return before(args[0])
 
-    return call
+cdef object call_of_arrays(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    if PyVectorcall_NARGS(given):
+        first = <object>args[0]
+        if (type(first) is list or type(first) is tuple) and len(first):
+            first = first[0]
+        if type(first) is ARRAY:
+            return PyObject_Vectorcall(ours.apply, args, PyVectorcall_NARGS(given), names)
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names)
 
 
 def of_arrays(plain, before):
     """`before` in place of `plain` where the first argument is an array, or starts with one."""
-
-    def call(*args, **kwargs):
-        if PyTuple_GET_SIZE(args):
-            first = args[0]
-            if (type(first) is list or type(first) is tuple) and len(first):
-                first = first[0]
-            if type(first) is ARRAY:
-                return before(*args, **kwargs)
-        return plain(*args, **kwargs)
-
-    return call
+    found = front(plain, <vectorcallfunc>call_of_arrays)
+    found.apply = before
+    return found

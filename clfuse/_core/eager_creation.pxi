@@ -97,19 +97,18 @@ cdef double extent_or_less(object value, bint *is_number):
     return number
 
 
-cdef double length_of_range(tuple args, object named_step):
-    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+cdef double length_of_range(PyObject **args, Py_ssize_t given, PyObject *named_step):
     cdef bint is_number = True
     cdef double start = 0, step = 1, stop, length
     if given == 1:
-        stop = number_of(args[0], &is_number)
+        stop = number_of(<object>args[0], &is_number)
     else:
-        start = number_of(args[0], &is_number)
-        stop = number_of(args[1], &is_number)
+        start = number_of(<object>args[0], &is_number)
+        stop = number_of(<object>args[1], &is_number)
         if given > 2:
-            step = number_of(args[2], &is_number)
-        elif named_step is not None:
-            step = number_of(named_step, &is_number)
+            step = number_of(<object>args[2], &is_number)
+        elif named_step != NULL:
+            step = number_of(<object>named_step, &is_number)
     if not is_number or step == 0:
         return -1
     length = ceil((stop - start) / step)
@@ -118,35 +117,51 @@ cdef double length_of_range(tuple args, object named_step):
     return length if length > 0 else 0
 
 
-cdef double size_by(int rule, tuple args, dict named):
+cdef PyObject *argument_named(str name, PyObject **args, Py_ssize_t given, PyObject *names):
+    """What a call gives by name; NULL where it does not."""
+    cdef Py_ssize_t place
+    if names != NULL:
+        for place in range(PyTuple_GET_SIZE(<object>names)):
+            if <str>PyTuple_GET_ITEM(<object>names, place) == name:
+                return args[given + place]
+    return NULL
+
+
+cdef double size_by(int rule, PyObject **args, Py_ssize_t given, PyObject *names):
     """How many elements a call asks for; -1 where that is not known."""
-    cdef Py_ssize_t given = PyTuple_GET_SIZE(args)
+    cdef PyObject *shape
+    cdef PyObject *columns = NULL
+    cdef PyObject *step
     cdef double rows
     if rule == BY_SHAPE:
-        return product_of(args[0] if given else named.get("shape"))
+        shape = args[0] if given else argument_named("shape", args, given, names)
+        return -1 if shape == NULL else product_of(<object>shape)
     if rule == BY_COUNT:
-        if given + ("start" in named) + ("stop" in named) < 2:
+        if given < 2 and given + (argument_named("start", args, given, names) != NULL) + (
+            argument_named("stop", args, given, names) != NULL
+        ) < 2:
             return -1
-        return extent_of(args[2] if given > 2 else named.get("num", usual_count))
+        shape = args[2] if given > 2 else argument_named("num", args, given, names)
+        return usual_count if shape == NULL else extent_of(<object>shape)
     if not given:
         return -1
     if rule == BY_RANGE:
-        return -1 if "step" in named and given < 2 else length_of_range(args, named.get("step"))
+        step = argument_named("step", args, given, names)
+        return -1 if step != NULL and given < 2 else length_of_range(args, given, step)
     if rule == BY_INDICES:
-        if type(args[0]) is not tuple:
+        if type(<object>args[0]) is not tuple:
             return -1
-        return product_of(args[0]) * PyTuple_GET_SIZE(args[0])
-    rows = extent_of(args[0])
+        return product_of(<object>args[0]) * PyTuple_GET_SIZE(<object>args[0])
+    rows = extent_of(<object>args[0])
     if rows < 0:
         return -1
-    columns = None
     if rule == BY_MATRIX:
-        columns = args[1] if given > 1 else named.get("M")
+        columns = args[1] if given > 1 else argument_named("M", args, given, names)
     elif rule == BY_TRIANGLE:
-        columns = args[2] if given > 2 else named.get("m")
-    if columns is None:
+        columns = args[2] if given > 2 else argument_named("m", args, given, names)
+    if columns == NULL or columns == <PyObject *>None:
         return rows * rows
-    return -1 if extent_of(columns) < 0 else rows * extent_of(columns)
+    return -1 if extent_of(<object>columns) < 0 else rows * extent_of(<object>columns)
 
 
 cdef object counted(object value, double most, double *total, Py_ssize_t depth):
@@ -243,33 +258,44 @@ cdef object current_device():
     return device
 
 
-cdef object made_here(object plain, object make, int rule, tuple args, dict named):
+cdef object made_here(
+    object plain, object make, int rule, PyObject **args, Py_ssize_t given, PyObject *names
+):
     """``make(*args, **named)`` as an array of ours, or `DEFER`."""
     cdef double size = 0
-    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+    cdef Py_ssize_t place, count_of_names = 0
+    cdef PyObject *first = NULL
+    cdef PyObject *moved[MOST_ARGUMENTS]
+    cdef PyObject *array
+    cdef PyObject *dtype
     if tracers is None or tracers[0]:  # None: clfuse is being imported
         return DEFER
     if not settings:
         read_settings()  # the first array of a program
-    for name, value in named.items():
-        if name not in source_names or not is_plain_argument(value):
-            return DEFER
-        if value is False and name == "copy":
-            return DEFER
+    if names != NULL:
+        count_of_names = PyTuple_GET_SIZE(<object>names)
+        for place in range(count_of_names):
+            name = <object>PyTuple_GET_ITEM(<object>names, place)
+            value = <object>args[given + place]
+            if name not in source_names or not is_plain_argument(value):
+                return DEFER
+            if value is False and name == "copy":
+                return DEFER
     for place in range(1, given):
-        if not is_plain_argument(<object>PyTuple_GET_ITEM(args, place)):
+        if not is_plain_argument(<object>args[place]):
             return DEFER
     own = None
     if rule < BY_LIKENESS:
-        if given and type(args[0]) is not tuple and not is_plain_argument(args[0]):
+        if given and type(<object>args[0]) is not tuple and not is_plain_argument(<object>args[0]):
             return DEFER
-        size = size_by(rule, args, named)
+        size = size_by(rule, args, given, names)
     elif not given:
         return DEFER
     else:
-        own = args[0]
+        own = <object>args[0]
+        first = args[0]
         if type(own) is ARRAY:
-            if rule == BY_VALUES and (given > 1 or named):
+            if rule == BY_VALUES and given + count_of_names > 1:
                 return DEFER
             if make is np_asarray or make is np_asanyarray:
                 return own
@@ -277,36 +303,47 @@ cdef object made_here(object plain, object make, int rule, tuple args, dict name
             if found is None or (rule == BY_VALUES and make is not np_array):
                 return DEFER
             own = found
-            size = own.size
+            size = array_size(<PyObject *>found)
             if rule == BY_VALUES and size > few_additions:
                 return DEFER
         else:
             own = counted(own, most_additions, &size, 0)
             if own is DEFER:
                 return DEFER
-        if own is not args[0]:
-            args = (own, *args[1:])
     if size < 0 or not is_affordable(size):
         return DEFER
     device = current_device()
     if device is None:
         return DEFER
-    value = make(*args, **named) if named else PyObject_CallObject(make, args)
+    if first != NULL and <PyObject *>own != first:  # whoever calls keeps what `args` holds
+        if given + count_of_names > MOST_ARGUMENTS:
+            return DEFER
+        for place in range(1, given + count_of_names):
+            moved[place] = args[place]
+        moved[0] = <PyObject *>own
+        args = moved
+    value = PyObject_Vectorcall(make, args, given, names)
     if type(value) is tuple:
         return made_each(<tuple>value, device)
     if type(value) is not NUMPY:
         return DEFER
-    if native_dtype(<PyObject *>value) == NULL:
+    array = <PyObject *>value
+    if native_dtype(array) == NULL:
         return DEFER
-    if value is own or array_base(<PyObject *>value) != NULL:
+    if value is own or array_base(array) != NULL:
         value = np_array(value)
-    size = array_size(<PyObject *>value)
-    if size * <double>value.itemsize > kept_nbytes:
+        array = <PyObject *>value
+    dtype = native_dtype(array)
+    size = array_size(array)
+    if size * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes:
         return plain(value) if rule == BY_VALUES else DEFER
-    array = made(value, None, device)
+    if array_flags(array) & IN_C_ORDER:
+        made_array = new_alone(value, shape_of(array), <object>dtype, device)
+    else:
+        made_array = made(value, None, device)
     if size > few_additions and rule != BY_SHAPE and rule != BY_LIKENESS:
-        note_here(array, AS_A_WHOLE)
-    return array
+        note_here(made_array, AS_A_WHOLE)
+    return made_array
 
 
 cdef object made_each(tuple values, object device):
@@ -326,12 +363,30 @@ cdef object made_each(tuple values, object device):
     return tuple(found)
 
 
-def source(plain, make, name):
+cdef object call_source(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Source ours = <Source>self
+    array = made_here(
+        ours.plain, ours.apply, ours.cost, args, PyVectorcall_NARGS(given), names
+    )
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names) if array is DEFER else array
+
+
+cdef class Source(Front):
+    """A front that is a method of a class that has it as an attribute only where NumPy's function is
+    one: not what is written in C."""
+
+    cdef readonly bint is_method
+
+    def __get__(self, owner, kind):
+        return self if owner is None or not self.is_method else PyMethod_New(self, owner)
+
+
+clfuse_take_vectorcalls(<PyTypeObject *>Source, slot_offset, False)
+
+
+def source(plain, make, name, bint is_method):
     """``make(...)`` of NumPy's, which makes a new array, before `plain`, which records it."""
-    cdef int rule = RULES[name]
-
-    def call(*args, **named):
-        array = made_here(plain, make, rule, args, named)
-        return plain(*args, **named) if array is DEFER else array
-
-    return call
+    found = <Source>Source.__new__(Source)
+    found.plain, found.slot, found.is_method = plain, <vectorcallfunc>call_source, is_method
+    found.apply, found.cost = make, RULES[name]
+    return found

@@ -195,21 +195,22 @@ cdef object with_options(Quick quick, tuple args, dict kwargs):
     if not is_for_now(IN_PARTS if additions <= few_additions else uses[work.use], additions):
         return DEFER
     if out is None:
-        value = called(function, tuple(found), named)
-        return answered(value, (), (), None, None, <object>work.device)
+        value = called(function, with_names(found, named), tuple(named) if named else None)
+        return answered(value, (), NULL, <object>work.device)
     named["out"] = array
-    given_all = tuple(found)
+    held = with_names(found, named)
+    names = tuple(named)
     if mode[0] is not LOUD or is_users_line():
-        PyObject_Call(function, given_all, <PyObject *>named)
+        asked_with(function, held, names)
         return out
     # What was to be written over is needed once more where it counts.
     before = None if is_alone else array.copy()
-    value = attempted(NULL, function, None, None, given_all, named)
+    value = attempted(NULL, function, None, None, held, names)
     if type(value) is FloatingPointError:
         if before is not None:
             array[...] = before
         with warning_of(name_in(value)):
-            PyObject_Call(function, given_all, <PyObject *>named)
+            asked_with(function, held, names)
     return out
 
 
@@ -219,9 +220,10 @@ def method_of_ufunc(plain, name, int operands, int cost):
     def method(self, *args, **kwargs):
         function = self.numpy
         if function.signature is None:
+            held = (*args, *kwargs.values())
             answer = read(
                 getattr(function, name), None, operands, MOST_AXES, cost, self.weight, False, False,
-                refused_names, args, kwargs,
+                refused_names, items_of(held), len(args), tuple(kwargs) if kwargs else None,
             )
             if answer is not DEFER:
                 return answer

@@ -99,58 +99,61 @@ cdef bint takes_a_step(object handle) except -1:
     return type(old) is Indexed and PyTuple_GET_SIZE(<tuple>get(old, i_path)) < longest_path
 
 
-def viewer(plain, apply, Py_ssize_t most):
-    """``apply(self, *args)``, a method of NumPy's that gives a view where it can, before `plain`,
-    for at most so many arguments."""
-
-    def method(self, *args, **kwargs):
-        return view_made(plain, apply, most, self, args, kwargs)
-
-    return method
-
-
-def viewer_of_first(plain, apply, Py_ssize_t most):
-    """The same of a function, whose array may be given by name."""
-
-    def call(*args, **kwargs):
-        if kwargs or not PyTuple_GET_SIZE(args):
-            return plain(*args, **kwargs)
-        return view_made(plain, apply, most, args[0], args[1:], None)
-
-    return call
+cdef object call_viewer(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    if names == NULL and PyVectorcall_NARGS(given):
+        answer = view_made(ours.apply, ours.most, args, PyVectorcall_NARGS(given))
+        if answer is not DEFER:
+            return answer
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names)
 
 
-cdef object view_made(
-    object plain, object apply, Py_ssize_t most, object self, tuple args, dict kwargs
-):
-    if kwargs:
-        return plain(self, *args, **kwargs)
-    if PyTuple_GET_SIZE(args) > most or not is_ours(self) or not is_on_host(self):
-        return plain(self, *args)
-    for item in args:
+def viewer(plain, apply, int most):
+    """``apply(self, *args)``, a method or a function of NumPy's that gives a view where it can,
+    before `plain`, for at most so many arguments beside the array."""
+    found = front(plain, <vectorcallfunc>call_viewer)
+    found.apply, found.most = apply, most
+    return found
+
+
+cdef object view_made(object apply, Py_ssize_t most, PyObject **args, Py_ssize_t given):
+    """``apply(*args)`` as an array of ours, or `DEFER`."""
+    cdef Py_ssize_t place
+    cdef PyObject *moved[MOST_ARGUMENTS]
+    self = <object>args[0]
+    if given > min(most, MOST_ARGUMENTS - 1) + 1 or not is_ours(self) or not is_on_host(self):
+        return DEFER
+    for place in range(1, given):
+        item = <object>args[place]
         if type(item) is not int and not (type(item) is tuple and is_option(item)):
-            return plain(self, *args)
+            return DEFER
+        moved[place] = args[place]
     array = indexable(self)
     is_kept = array is not None
     if not is_kept:
         array = here(self)
         if array is None or not takes_a_step(self):
-            return plain(self, *args)
-    found = apply(array, *args) if args else apply(array)
+            return DEFER
+    moved[0] = <PyObject *>array
+    found = PyObject_Vectorcall(apply, moved, given, NULL)
     if found is array:
         return self
     base = found.base
     if base is not array and (base is None or base is not array.base):
         if not is_affordable(found.size):
-            return plain(self, *args)
+            return DEFER
         return made(found, None, device_of(self))
     if is_kept:
         return sight_on(self, array, found)
     if array_descr(<PyObject *>found) != array_descr(<PyObject *>array):
-        return plain(self, *args)
+        return DEFER
     step = PyType_GenericAlloc(<PyTypeObject *>Step, 0)
+    arguments = PyTuple_New(given - 1)
+    for place in range(1, given):
+        Py_INCREF(<object>args[place])
+        PyTuple_SET_ITEM(arguments, place - 1, args[place])
     fill(step, t_function, apply)
-    fill(step, t_arguments, args)
+    fill(step, t_arguments, arguments)
     view = view_from(self, found, step, in_order(<tuple>found.shape, <tuple>found.strides))
     if is_restricted(found, array):
         restrict(view)
@@ -179,29 +182,34 @@ cdef int restrict(object view) except -1:
     return 0
 
 
+cdef object call_viewer_of_parts(object self, PyObject **args, size_t given, PyObject *names):
+    array = <object>args[0]
+    if type(array) is ARRAY and <object>get(array, h_dtype).kind == "c":
+        return call_viewer(self, args, given, names)
+    return asked_plain(<Front>self, args, PyVectorcall_NARGS(given), names)
+
+
 def viewer_of_parts(plain, apply):
     """``apply(self)``, an attribute of NumPy's that gives a view of parts of complex numbers, of
     another dtype, before `plain`."""
-
-    def method(self):
-        if type(self) is ARRAY and <object>get(self, h_dtype).kind == "c":
-            return view_made(plain, apply, 0, self, (), None)
-        return plain(self)
-
-    return method
+    found = front(plain, <vectorcallfunc>call_viewer_of_parts)
+    found.apply, found.most = apply, 0
+    return found
 
 
-def viewer_of_matrices(plain, apply, Py_ssize_t most):
+cdef object call_viewer_of_matrices(object self, PyObject **args, size_t given, PyObject *names):
+    if PyVectorcall_NARGS(given) and is_ours(<object>args[0]) and (
+        PyTuple_GET_SIZE(get(<object>args[0], h_shape)) == 2
+    ):
+        return call_viewer(self, args, given, names)
+    return asked_plain(<Front>self, args, PyVectorcall_NARGS(given), names)
+
+
+def viewer_of_matrices(plain, apply, int most):
     """The same as `viewer`, for matrices alone."""
-
-    def call(*args, **kwargs):
-        if PyTuple_GET_SIZE(args) and not kwargs and is_ours(args[0]) and (
-            PyTuple_GET_SIZE(get(args[0], h_shape)) == 2
-        ):
-            return view_made(plain, apply, most, args[0], args[1:], None)
-        return plain(*args, **kwargs)
-
-    return call
+    found = front(plain, <vectorcallfunc>call_viewer_of_matrices)
+    found.apply, found.most = apply, most
+    return found
 
 
 def viewer_of_all(plain, apply, Py_ssize_t most):
@@ -366,10 +374,12 @@ cdef object write(object apply, int operands, bint moves, tuple args, dict kwarg
         named[key] = item
     if not is_affordable(work.elements):
         return DEFER
+    held = with_names(found, named)
+    names = tuple(named) if named else None
     if moves:
-        return asked_with(apply, tuple(found), <PyObject *>named if named else NULL)
+        return asked_with(apply, held, names)
     before = array.copy()
-    value = composed(apply, tuple(found), named, False)
+    value = composed(apply, held, names, False)
     if value is DEFER:
         array[...] = before
     return value

@@ -27,12 +27,14 @@ cdef object simple(object value):
     return DEFER
 
 
-cdef object recorded_again(object function, dict known, tuple args, dict kwargs):
-    """``function(*args, **kwargs)`` as it was recorded before; `DEFER` where it was not."""
-    cdef Py_ssize_t place, given = PyTuple_GET_SIZE(args)
+cdef object recorded_again(
+    object function, dict known, PyObject **args, Py_ssize_t given, tuple names
+):
+    """``function(*args, **named)`` as it was recorded before; `DEFER` where it was not."""
+    cdef Py_ssize_t place
     if given == 0:
         return DEFER
-    source = <object>PyTuple_GET_ITEM(args, 0)
+    source = <object>args[0]
     if type(source) is not ARRAY or not is_ours(source) or sight_of(source) is not None:
         return DEFER
     node = get(storage_of(source), s_node)
@@ -43,15 +45,16 @@ cdef object recorded_again(object function, dict known, tuple args, dict kwargs)
         return DEFER
     key = key_of(function, get(source, h_shape), get(source, h_dtype))
     for place in range(1, given):
-        value = simple(<object>PyTuple_GET_ITEM(args, place))
+        value = simple(<object>args[place])
         if value is DEFER:
             return DEFER
         key.append(value)
-    for name, value in kwargs.items():
-        value = simple(value)
-        if value is DEFER:
-            return DEFER
-        key.append((name, value))
+    if names is not None:
+        for place, name in enumerate(names, given):
+            value = simple(<object>args[place])
+            if value is DEFER:
+                return DEFER
+            key.append((name, value))
     steps = known.get(tuple(key))
     if steps is None:
         return DEFER
@@ -105,20 +108,20 @@ cdef object held(object node):
     return holding(storage)
 
 
+cdef object call_copier(object self, PyObject **args, size_t given, PyObject *names):
+    if names == NULL and PyVectorcall_NARGS(given) == 1:
+        array = <object>args[0]
+        if is_ours(array) and <tuple>get(array, h_shape) and not is_on_host(array):
+            node = orderly(array)
+            if type(node) is Node and not is_of_bytes(array):
+                return held(node)
+    return asked_plain(<Front>self, args, PyVectorcall_NARGS(given), names)
+
+
 def copier(plain):
     """``array.copy()`` of an array that lies in C order, but not on the host, before `plain`: nodes do
     not change, so that a copy is the same one. Bytes that are seen as bools are copied as bytes."""
-
-    def copy(*args, **kwargs):
-        if not kwargs and PyTuple_GET_SIZE(args) == 1:
-            self = <object>PyTuple_GET_ITEM(args, 0)
-            if is_ours(self) and <tuple>get(self, h_shape) and not is_on_host(self):
-                node = orderly(self)
-                if type(node) is Node and not is_of_bytes(self):
-                    return held(node)
-        return plain(*args, **kwargs)
-
-    return copy
+    return front(plain, <vectorcallfunc>call_copier)
 
 
 cdef bint is_of_bytes(object array):
@@ -143,11 +146,17 @@ cdef object holding(object storage):
     return scalar
 
 
+cdef object call_recalling(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    answer = recorded_again(
+        ours.apply, ours.known, args, PyVectorcall_NARGS(given),
+        None if names == NULL else <tuple>names,
+    )
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names) if answer is DEFER else answer
+
+
 def recalling(plain, function, dict known):
     """``function(*args, **kwargs)``, where it is known, before `plain`."""
-
-    def call(*args, **kwargs):
-        answer = recorded_again(function, known, args, kwargs)
-        return plain(*args, **kwargs) if answer is DEFER else answer
-
-    return call
+    found = front(plain, <vectorcallfunc>call_recalling)
+    found.apply, found.known = function, known
+    return found

@@ -533,24 +533,24 @@ cdef object product_of_vectors(PyObject *one, PyObject *two):
     return PyArray_Scalar(&number, dtype, NULL)
 
 
+cdef object call_product(object self, PyObject **args, size_t given, PyObject *names):
+    cdef Front ours = <Front>self
+    if names == NULL and PyVectorcall_NARGS(given) == 2:
+        one, two = <object>args[0], <object>args[1]
+        if is_ours(one) and is_ours(two):
+            if not is_on_host(one) or not is_on_host(two):
+                bring_factors(one, two)
+                return asked_plain(ours, args, 2, NULL)
+            left, right = here(one), here(two)
+            if left is not None and right is not None and not standard[0] and (
+                is_affordable(array_size(<PyObject *>left) / product_share)
+            ):
+                answer = product_of_vectors(<PyObject *>left, <PyObject *>right)
+                if answer is not None:
+                    return answer
+    return asked_plain(ours, args, PyVectorcall_NARGS(given), names)
+
+
 def product_of_two(plain):
     """``dot(one, two)``, before `plain`."""
-
-    def call(*args, **kwargs):
-        if not kwargs and PyTuple_GET_SIZE(args) == 2:
-            one = <object>PyTuple_GET_ITEM(args, 0)
-            two = <object>PyTuple_GET_ITEM(args, 1)
-            if is_ours(one) and is_ours(two):
-                if not is_on_host(one) or not is_on_host(two):
-                    bring_factors(one, two)
-                    return plain(*args, **kwargs)
-                left, right = here(one), here(two)
-                if left is not None and right is not None and not standard[0] and (
-                    is_affordable(array_size(<PyObject *>left) / product_share)
-                ):
-                    answer = product_of_vectors(<PyObject *>left, <PyObject *>right)
-                    if answer is not None:
-                        return answer
-        return plain(*args, **kwargs)
-
-    return call
+    return front(plain, <vectorcallfunc>call_product)

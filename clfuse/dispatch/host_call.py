@@ -444,7 +444,7 @@ def native(
         if known is not None and core is not None:
             call = functools.update_wrapper(core.recalling(call, *known), call)
         public: Any = before(reference, call)
-        if isinstance(reference, types.BuiltinFunctionType):
+        if isinstance(reference, types.BuiltinFunctionType) and getattr(public, "is_method", True):
             public = _NoMethod(public)
         for known in references:
             NATIVE[known] = public

@@ -7,6 +7,7 @@ that it stands before. Without the compiled part there are no fronts: every call
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -74,7 +75,7 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     elif reference in table.WRITING:
         call = core.writer(plain, reference, table.WRITING[reference], True)
     elif reference in table.VIEWING:
-        call = core.viewer_of_first(plain, reference, table.VIEWING[reference])
+        call = core.viewer(plain, reference, table.VIEWING[reference])
     elif reference in table.VIEWING_ALL:
         call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
     elif reference in table.VIEWING_EACH:
@@ -86,12 +87,13 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.of_listed(core.of_one(plain, by_place), False, frozenset())
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
-        call = core.viewer_of_first(plain, _VIEWING[reference], operands)
+        call = core.viewer(plain, _VIEWING[reference], operands)
     if reference in _OF_NUMBERS:
         scalars = table.NUMPYS_NUMBERS if reference in table.OF_SCALARS else frozenset()
         call = core.of_listed(call, True, scalars)
     if reference in creation.SOURCES:
-        call = core.source(call, *creation.SOURCES[reference])
+        is_method = not isinstance(reference, types.BuiltinFunctionType)
+        call = core.source(call, *creation.SOURCES[reference], is_method)
     if reference in (np.asarray, np.asanyarray):
         call = core.itself(call)
     return call if call is plain else functools.update_wrapper(call, plain)

@@ -67,8 +67,8 @@ class Row(NamedTuple):
     as_is: bool = False
     """Whether the answer has nothing to do with arrays of ours."""
     is_loop: bool = False
-    """Whether it is one loop, of which NumPy warns under the name that the user calls; others may
-    be composed, and are recorded where NumPy would warn."""
+    """Whether it is one loop, of which NumPy warns under the name that the user calls, or warns of
+    nothing; others may be composed, and are recorded where NumPy would warn."""
 
 
 (
@@ -101,7 +101,7 @@ _NO_DTYPE: Final = (np.any, np.all)
 
 _SORTS: Final = (np.argsort, np.argpartition)
 
-ROWS: Final[Mapping[Any, Row]] = {
+_ROWS: Final[Mapping[Any, Row]] = {
     **{
         function: Row(
             1, ELEMENTS, 1, 3 if function in _NO_DTYPE else ALL,
@@ -227,6 +227,22 @@ ROWS: Final[Mapping[Any, Row]] = {
     ),
     **dict.fromkeys((np.linalg.solve, np.linalg.lstsq), Row(2, CUBED, SOLVED, ALL)),
 }  # fmt: skip
+
+_SILENT: Final = frozenset(
+    (
+        np.any, np.all, np.argmax, np.argmin, np.count_nonzero, np.copy, np.concatenate, np.stack,
+        np.vstack, np.hstack, np.dstack, np.column_stack, np.triu, np.tril, np.roll, np.nonzero,
+        np.flatnonzero, np.argwhere, np.append, np.insert, np.delete, np.extract, np.compress,
+        np.where, np.diag, np.diagflat, np.take, np.repeat, np.tile, np.argsort, np.argpartition,
+        np.sort, np.searchsorted, np.bincount, np.unique, np.array_equal,
+    )
+)  # fmt: skip
+"""Functions that move elements, or compare them: there is nothing to warn of."""
+
+ROWS: Final[Mapping[Any, Row]] = {
+    function: row._replace(is_loop=row.is_loop or function in _SILENT)
+    for function, row in _ROWS.items()
+}
 """Functions of NumPy's that read their arguments and give new arrays, scalars or tuples of them."""
 
 
@@ -250,15 +266,15 @@ MORE_THAN_METHODS: Final = frozenset((np.clip, np.std, np.var))
 
 _METHODS: Final[Mapping[str, Row]] = {
     **{row.method: row._replace(method=None) for row in ROWS.values() if row.method},
-    "copy": Row(1, ELEMENTS, 1, 2),
-    "flatten": Row(1, ELEMENTS, 1, 2),
+    "copy": Row(1, ELEMENTS, 1, 2, is_loop=True),
+    "flatten": Row(1, ELEMENTS, 1, 2, is_loop=True),
     "astype": Row(1, ELEMENTS, 1, 2, is_loop=True),
     "compress": Row(2, ELEMENTS, 1, 3),
     "dot": ROWS[np.dot],
     "choose": Row(ALL, STRETCHED, 2, ALL),
-    "tolist": Row(1, ELEMENTS, 1, 1, as_is=True),
-    "tobytes": Row(1, ELEMENTS, 1, 2, as_is=True),
-    "item": Row(1, ELEMENTS, 0, ALL, as_is=True),
+    "tolist": Row(1, ELEMENTS, 1, 1, as_is=True, is_loop=True),
+    "tobytes": Row(1, ELEMENTS, 1, 2, as_is=True, is_loop=True),
+    "item": Row(1, ELEMENTS, 0, ALL, as_is=True, is_loop=True),
 }
 METHODS: Final[Mapping[str, Row]] = dict(sorted(_METHODS.items()))
 """The same of methods; the array is the first argument."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import pickle
 import subprocess
@@ -343,3 +344,48 @@ def test_threads_may_ask_at_once_for_what_was_calculated(xp: ModuleType) -> None
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+FUNCTIONS = (
+    "zeros", "empty", "array", "asarray", "arange", "linspace", "eye", "full", "ones", "zeros_like",
+    "copy", "concatenate", "dot", "where", "vstack", "sum", "transpose", "atleast_2d", "diag",
+    "real", "flip", "sort", "putmask",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_methods_of_classes_as_numpys_are(xp: ModuleType, name: str) -> None:
+    def is_bound(np: ModuleType) -> bool:
+        kind = type("Kind", (), {"function": getattr(np, name)})
+        return hasattr(kind().function, "__self__") and isinstance(kind().function.__self__, kind)
+
+    assert is_bound(xp) == is_bound(np)
+    function = getattr(xp, name)
+    assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
+    assert function.__name__ == name
+    assert inspect.isroutine(function)
+
+
+def test_names_of_arguments_may_be_computed(xp: ModuleType) -> None:
+    of = "".join  # such a name is another object than the same one in a function's code
+    assert_array_equal(xp.zeros(**{of(["sh", "ape"]): 3}), np.zeros(3))
+    assert_array_equal(xp.eye(2, **{of(["", "M"]): 3}), np.eye(2, M=3))
+    assert_array_equal(xp.arange(1, **{of(["st", "op"]): 5, of(["st", "ep"]): 2}), [1, 3])
+    assert xp.arange(5.0).sum(**{of(["dt", "ype"]): int}).dtype == int
+
+
+def test_a_list_of_arrays_is_as_it_was_when_an_array_is_made_of_it(xp: ModuleType) -> None:
+    rows = [xp.ones(2), xp.zeros(2)]
+    made = xp.array(rows, dtype=int, ndmin=3)
+    assert_array_equal(made, [[[1, 1], [0, 0]]])
+    assert [type(row) for row in rows] == [type(made)] * 2
+
+
+def test_too_many_arguments_are_numpys_error(xp: ModuleType) -> None:
+    for arguments in (range(1, 8), range(1, 40)):
+        with pytest.raises(TypeError):
+            xp.zeros(*arguments)
+        with pytest.raises(TypeError):
+            xp.array([xp.ones(2)], *arguments)
+        with pytest.raises(TypeError):
+            xp.ones(3).reshape(3, **dict.fromkeys(map(str, arguments), 1))
