@@ -337,9 +337,12 @@ def device_of_draws(object size, double small, double weight):
     return device_of_few(count_of(size), small, weight)
 
 
-def few(generator, int kind, object size, double small, double weight, double start, double scale):
-    """A small draw of float64 as `draw` fills them, scaled, from `start` on, as an array of ours;
-    None where something else has to make it."""
+def few(
+    generator, int kind, object size, double small, double weight, double start, double scale,
+    log=None,
+):
+    """A small draw of float64 as `draw` fills them (minus their logarithms, if `log` is NumPy's),
+    scaled, from `start` on, as an array of ours; None where something else has to make it."""
     cdef Py_ssize_t place, count = <Py_ssize_t>min(count_of(size), 1e15)
     cdef double *memory
     device = device_of_few(count, small, weight)
@@ -348,8 +351,12 @@ def few(generator, int kind, object size, double small, double weight, double st
     key, position = generator._key, advance(generator, 1)
     made_here = np_empty(size)
     draw(kind, made_here, count, key, position)
+    memory = <double *>memory_of(made_here, count * 8)
+    if log is not None:
+        log(made_here, made_here)
+        for place in range(count):
+            memory[place] = 0.0 - memory[place]
     if scale != 1.0 or start != 0.0:
-        memory = <double *>memory_of(made_here, count * 8)
         for place in range(count):
             memory[place] = memory[place] * scale + start
     return made(made_here, None, device)

@@ -11,6 +11,7 @@ cdef enum:
     UNSCALED  # no arguments but those that `plain` takes
     FROM_TO  # from a first to a second number
     AROUND  # around a first number, as much as the second one
+    AS_LARGE  # the numbers times the only one
 
 
 def advance(generator, word count):
@@ -58,23 +59,27 @@ cdef class Drawing:
     ----------
     kind : int, of the numbers, as in `MADE_OF_BITS`
     scaling : int, what two arguments mean
+    log : NumPy's logarithm, minus which of them is drawn; None: they are
     takes_extents : bint, its arguments are the shape
     small, weight : double, as of `few`
     """
 
     cdef int kind, scaling
+    cdef object log
     cdef bint takes_extents
     cdef double small, weight
     cdef tuple names
 
-    def __init__(self, str name, int kind, double small, double weight):
-        self.kind, self.small, self.weight = kind, small, weight
+    def __init__(self, str name, int kind, double small, double weight, log):
+        self.kind, self.small, self.weight, self.log = kind, small, weight, log
         self.takes_extents = name == "rand" or name == "randn"
         self.scaling, self.names = UNSCALED, ("size",)
         if name == "uniform":
             self.scaling, self.names = FROM_TO, ("low", "high", "size")
         elif name == "normal":
             self.scaling, self.names = AROUND, ("loc", "scale", "size")
+        elif name == "exponential":
+            self.scaling, self.names = AS_LARGE, ("scale", "size")
 
     cdef object draw(self, object holder, tuple args, Py_ssize_t first, dict named):
         """What it gives for these arguments, from the place `first` on, and by name; None where it
@@ -106,7 +111,9 @@ cdef class Drawing:
                     continue
                 if place == len(self.names) - 1:
                     size = value
-                elif not is_double(value, &other if place else &start):
+                elif not is_double(
+                    value, &other if place or self.scaling == AS_LARGE else &start
+                ):
                     return None
                 else:
                     is_scaled = True
@@ -116,21 +123,22 @@ cdef class Drawing:
             other -= start
             if not 0 < other < INFINITY:
                 return None
-        elif is_scaled and not other > 0:
+        elif is_scaled and not 0 < other < INFINITY:
             return None
         bits = holder._source
         if size is not None:
-            return few(bits, self.kind, size, self.small, self.weight, start, other)
-        if not is_scaled:
-            return one_number(bits, self.kind)
-        return start + other * <double>one_number(bits, self.kind)
+            return few(bits, self.kind, size, self.small, self.weight, start, other, self.log)
+        drawn = one_number(bits, self.kind)
+        if self.log is not None:
+            drawn = 0.0 - <double>self.log(drawn)
+        return start + other * <double>drawn if is_scaled else drawn
 
 
-def drawing(plain, str name, int kind, double small, double weight, list holders, config):
+def drawing(plain, str name, int kind, double small, double weight, log, list holders, config):
     """A function `name` of numbers of that kind, before `plain`: one number is drawn here, and a
     few. It draws from the first of `holders`, unless `config` says that its stream is NumPy's; a
     method, without `holders`, from whose it is."""
-    cdef Drawing how = Drawing(name, kind, small, weight)
+    cdef Drawing how = Drawing(name, kind, small, weight, log)
 
     def method(*args, **kwargs):
         if args:

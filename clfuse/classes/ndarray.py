@@ -481,7 +481,7 @@ handle.set_types(ndarray, scalar)
 
 def _name_methods() -> None:
     """Let every method say that it is ``clfuse.ndarray.<name>``: methods are pickled by that."""
-    functions = types.FunctionType, type(ndarray.copy)
+    functions = types.FunctionType, type(ndarray.copy), type(ndarray.__add__)
     for kind in ndarray.__mro__[:-1]:
         for name, method in vars(kind).items():
             if isinstance(method, functions) and getattr(ndarray, name) is method:

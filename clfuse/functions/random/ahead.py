@@ -1,12 +1,12 @@
 """Draws of one number: by the compiled part, or many at a time, before they are asked for.
 
     for each in events:
-        time += rng.exponential(1 / rate)      a formula of one number takes 10 us of NumPy's calls
+        count += rng.poisson(rate)      a formula of one number takes 10 us of NumPy's calls
 
-What is uniform or normal is drawn by one call (`drawing_one`). A draw is a function of its position
-alone, so others of the next positions are made at once, by the same functions of arrays, whoever
-asks for them in the end (`single`). The first draw of a kind makes one number, the next one that
-follows soon makes `AHEAD`.
+What is uniform, normal or exponential is drawn by one call (`drawing_one`). A draw is a function of
+its position alone, so others of the next positions are made at once, by the same functions of
+arrays, whoever asks for them in the end (`single`). The first draw of a kind makes one number, the
+next one that follows soon makes `AHEAD`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ _core: Final = loading.load()
 ONE_NUMBER: Final = {
     **dict.fromkeys(("random", "random_sample", "ranf", "sample", "rand", "uniform"), "uniform"),
     **dict.fromkeys(("randn", "standard_normal", "normal"), "normal"),
+    **dict.fromkeys(("exponential", "standard_exponential"), "positive"),
 }
-"""Functions that draw one number, scaled or not -> which, as in `bits.KIND_OF`."""
+"""Functions that draw one number, scaled or not -> which, as in `bits.KIND_OF`. Of positive ones
+minus the logarithm."""
 
 
 def drawing_one(plain: Callable[..., Any], name: str, holders: Any = None) -> Callable[..., Any]:
@@ -47,8 +49,9 @@ def drawing_one(plain: Callable[..., Any], name: str, holders: Any = None) -> Ca
     part draws one number, and a few."""
     if _core is None or name not in ONE_NUMBER:
         return plain
-    how = KIND_OF[ONE_NUMBER[name]], *FEW
-    made = _core.drawing(plain, name, *how, holders, settings)
+    number = ONE_NUMBER[name]
+    log = np.log if number == "positive" else None
+    made = _core.drawing(plain, name, KIND_OF[number], *FEW, log, holders, settings)
     return functools.update_wrapper(made, plain)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from clfuse.arrays import errstate
 from clfuse.arrays.conversion import (
     NotNative,
+    adopt_host_array,
     as_handle,
     from_host,
     host_scalar,
@@ -26,13 +27,14 @@ from clfuse.arrays.conversion import (
 )
 from clfuse.arrays.expressions import choose, combine, convert, scalar
 from clfuse.arrays.handle import Handle, fresh, lacks_fp64, native_dtype, node_of
+from clfuse.arrays.host_array import affordable
 from clfuse.arrays.promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from clfuse.arrays.views import normalized_axis, permute_axes, reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.overrides import WRAPS_RESULTS, wraps_results
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.dtypes import needs_fp64
-from clfuse.ir import build
+from clfuse.ir import build, trace
 from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import MOST_AXES, require_room
 
@@ -129,6 +131,7 @@ def _progression(ends: np.ndarray, count: int) -> Node:
 
 _WITH_DTYPE: Final = (np.dtype, np.ndarray, np.generic, complex, float, int)
 """What `numpy.result_type` takes as it is."""
+
 
 @native(np.linspace)
 def linspace(
@@ -356,10 +359,18 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, tuple):
             if isinstance(key, slice) and not isinstance(key.step, complex):
-                return arange(key.start or 0, key.stop, 1 if key.step is None else key.step)
+                return arange(
+                    0 if key.start is None else key.start,
+                    key.stop,
+                    1 if key.step is None else key.step,
+                )
             return from_host(self._numpy[key])
+        points = math.inf if self.sparse else len(key) * math.prod(map(_points, key))
+        if points < math.inf and affordable(points) and trace.active() is None:
+            return adopt_host_array(self._numpy[key])
         lines = np.ogrid[key]
-        if any(line.ndim != len(lines) for line in lines):  # arrays stand in for numbers
+        # Arrays stand in for numbers, or nothing is asked for, which NumPy may refuse.
+        if any(line.ndim != len(lines) or not line.size for line in lines):
             found = self._numpy[key]
             return tuple(map(from_host, found)) if self.sparse else from_host(found)
         axes = [from_host(line) for line in lines]
@@ -372,6 +383,21 @@ class _Grid:
     def __len__(self) -> int:
         return 0
 
+
+def _points(item: Any) -> float:
+    """How many points an item of a grid's index asks for; infinitely many where that is not
+    known."""
+    if type(item) is not slice or not _REAL.issuperset((type(item.start), type(item.stop))):
+        return math.inf
+    if type(item.step) is complex:
+        return abs(item.step)
+    step = 1 if item.step is None else item.step
+    if type(step) not in _REAL or not step:
+        return math.inf
+    return max(((item.stop or 0) - (item.start or 0)) / step, 0)
+
+
+_REAL: Final = frozenset((int, float, type(None)))
 
 mgrid = _Grid(np.mgrid, sparse=False)
 ogrid = _Grid(np.ogrid, sparse=True)

@@ -91,6 +91,13 @@ def test_a_small_array_is_there_at_once_a_large_one_is_deferred(
     assert counts["device_bytes_now"] < 1 << 20
 
 
+@pytest.mark.usefixtures("host_calculates")
+@compiled
+def test_a_small_grid_is_there_at_once(xp: ModuleType) -> None:
+    counts = spent(xp, lambda: (xp.mgrid[0:30, -1:1:2j] * 2 + 1)[0, 0])
+    assert not any(counts[name] for name in ("nodes_recorded", "host_evaluations", "plans_made"))
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_however_much_numpy_may_do_what_is_made_is_numpys(name: str, xp: ModuleType) -> None:
     with xp.config.override(host_us=1_000_000):

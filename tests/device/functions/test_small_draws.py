@@ -72,6 +72,34 @@ def test_one_number_is_the_first_of_a_draw_of_its_own(
         assert np.array(singles).tobytes() == arrays.tobytes()
 
 
+EXPONENTIAL: dict[str, Callable[[Any, Any], Any]] = {
+    "scaled": lambda rng, size: rng.exponential(2.5, size),
+    "by name": lambda rng, size: rng.exponential(scale=3, size=size),
+    "standard": lambda rng, size: rng.standard_exponential(size),
+    "nothing": lambda rng, size: rng.exponential(0, size),
+}
+
+
+@pytest.mark.parametrize("name", EXPONENTIAL)
+def test_exponential_numbers_at_the_call_are_those_of_kernels(
+    xp: ModuleType, setting: Setting, name: str
+) -> None:
+    draw = EXPONENTIAL[name]
+    sizes: list[Any] = [1, 3, (2, 3), 1024]
+    rng = xp.random.default_rng(9)
+    wanted = [np.asarray(draw(rng, size)) for size in (*sizes, *[1] * 50)]
+    setting(host_us=50, build_after_ms=50)
+    rng = xp.random.default_rng(9)
+    for size, expected in zip(sizes, wanted, strict=False):
+        given = draw(rng, size)
+        assert given.shape == expected.shape
+        np.testing.assert_allclose(np.asarray(given), expected, rtol=1e-13)
+    singles = [draw(rng, None) for _ in range(50)]
+    assert {type(single) for single in singles} == {float}
+    np.testing.assert_allclose(singles, np.concatenate(wanted[len(sizes) :]), rtol=1e-13)
+    assert not np.signbit(singles).any()
+
+
 def test_small_draws_are_arrays_of_their_own(xp: ModuleType, setting: Setting) -> None:
     setting(host_us=50, build_after_ms=50)
     rng = xp.random.default_rng(3)
