@@ -40,6 +40,9 @@ before; what lies farther away was there before the loop."""
 RUN: Final = 24
 """Operations in a row that tell one from another."""
 
+FUNCTION_WEIGHT: Final = 8
+"""Additions from which on an operation is many lines of a kernel: `exp` is the lightest."""
+
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
 
@@ -73,20 +76,34 @@ def budget_ns(snapshot: Snapshot, node_ns: float) -> float:
 def unlike_operations(snapshot: Snapshot) -> int:
     """Operations that are unlike each other by what they do, where their inputs come from, and what
     was done before. Those of a step that is repeated count once: kernels have it as a loop."""
-    return snapshot.fact("unlike operations", lambda: _unlike_operations(snapshot))
+    return _unlike(snapshot)[0]
 
 
-def _unlike_operations(snapshot: Snapshot) -> int:
+def unlike_functions(snapshot: Snapshot) -> int:
+    """Those of them that are exponentials, sines and their kind."""
+    return _unlike(snapshot)[1]
+
+
+def _unlike(snapshot: Snapshot) -> tuple[int, int]:
+    return snapshot.fact("unlike operations", lambda: _count_unlike(snapshot))
+
+
+def _count_unlike(snapshot: Snapshot) -> tuple[int, int]:
     items = snapshot.items
     numbers: dict[tuple[Any, ...], int] = {}
     sequence = []
+    is_function = []
     for place, item in enumerate(items):
         if item[0] is not None and len(item) > 1:
             sources = [source for source in item[3:] if len(items[source]) > 1]  # no constants
             apart = [place - source if place - source <= NEAR else -source for source in sources]
             sequence.append(numbers.setdefault((*item[:3], *apart), len(numbers)))
-    runs = set(zip(*[sequence[start:] for start in range(RUN)], strict=False))
-    return len(runs) + min(len(sequence), RUN - 1)
+            is_function.append(item[0].kind is Kind.MAP and item[0].weight >= FUNCTION_WEIGHT)
+    runs = zip(*[sequence[start:] for start in range(RUN)], strict=False)
+    places = {run: place for place, run in enumerate(runs)}.values()
+    tail = is_function[max(len(sequence) - RUN + 1, 0) :]
+    functions = sum([is_function[place] for place in places]) + sum(tail)
+    return len(places) + len(tail), functions
 
 
 def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:

@@ -34,7 +34,8 @@ run.
 
 All that is not large has to pay for itself as a whole (`_pays`), and so has what is many
 operations (`MANY`): a program whose rounds are each time others would plan and build more than it
-computes.
+computes. Nobody waits for kernels of many exponentials or sines, which take a compiler .03 s each,
+where NumPy takes less (`_waited_ns`).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from clfuse.runtime.memory.buffers import HostBuffer
 from clfuse.target.costs import COSTS
 
 from . import allowance, warm_start
-from .cost import budget_ns, cost_ns, is_of_kernels, launch_ns, unlike_operations
+from .cost import budget_ns, cost_ns, is_of_kernels, launch_ns, unlike_functions, unlike_operations
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -300,17 +301,15 @@ def _tier(
             most = min(most, max(settings.host_us * LARGE * 1000.0, smallish))
     if device.may_wait:
         most = max(most, _opening_ns(device) - _done_ns())
-    price = 0.0
-    if device.shares_memory and len(snapshot.nodes) > MANY < unlike_operations(snapshot):
-        price = _price_ns(snapshot, device, found)
+    price = _waited_ns(snapshot, device, found) if device.shares_memory else 0.0
     cost = cost_ns(snapshot, device, max(patience, price))
     if cost is None:
         return Tier.NOW, 0.0, 1.0
     earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
+    compiling = max(costs.program_ns, price)
+    is_guess = earned is Tier.BEHIND and _is_speculation(snapshot, found, cost, compiling)
     if cost > max(most, price):
-        if earned is Tier.BEHIND and _is_speculation(snapshot, device, found, cost):
-            return Tier.WAIT, cost, 1.0
-        return earned, cost, 1.0
+        return Tier.WAIT if is_guess else earned, cost, 1.0
     is_smallish = cost <= smallish
     call_ns = costs.interpreted_ns if is_of_kernels(snapshot) else costs.call_ns
     cost += call_ns * len(snapshot.nodes)
@@ -321,7 +320,7 @@ def _tier(
         return Tier.WAIT, cost, share
     spent = found.spent_ns + share * _used_since(found)
     if spent + share * cost > patience:
-        return earned, cost, 1.0
+        return Tier.WAIT if is_guess else earned, cost, 1.0
     turn = _turn()
     others = turn - found.turn
     is_first = not found.evaluations or (found.evaluations == 1 and others <= EARNED_STRUCTURES)
@@ -337,10 +336,10 @@ def _tier(
     return Tier.WAIT, cost, share
 
 
-def _is_speculation(snapshot: Snapshot, device: Device, found: _Waiting, cost: float) -> bool:
+def _is_speculation(snapshot: Snapshot, found: _Waiting, cost: float, compiling: float) -> bool:
     """Whether nobody knows of a structure that it will come again, and its kernels are more work
     than the evaluation that would ask for them."""
-    if found.evaluations or SPECULATED * cost >= device.costs.program_ns:
+    if found.evaluations or SPECULATED * cost >= compiling:
         return False
     return not warm_start.is_known(_name(snapshot))
 
@@ -358,6 +357,18 @@ def _price_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float:
     if not warm_start.is_known(found.name or _name(snapshot)):
         each += device.costs.building_ns
     return each * unlike_operations(snapshot)
+
+
+def _waited_ns(snapshot: Snapshot, device: Device, found: _Waiting) -> float:
+    """What one evaluation, however large, waits for at least if it has its kernels at once: where
+    operations are many, or such as take a compiler long."""
+    price = 0.0
+    if len(snapshot.nodes) > MANY < unlike_operations(snapshot):
+        price = _price_ns(snapshot, device, found)
+    functions = unlike_functions(snapshot)
+    if functions and not warm_start.is_known(found.name or _name(snapshot)):
+        price += device.costs.function_building_ns * functions
+    return price
 
 
 def _share(snapshot: Snapshot, device: Device, cost: float) -> float:

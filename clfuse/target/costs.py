@@ -48,6 +48,9 @@ class Costs:
     building_ns : float
         The driver's part for an operation that no earlier run has built: 0.5 to 1 ms (PoCL), where
         a round of 800 operations on 128 x 128 cells becomes seven kernels.
+    function_building_ns : float
+        The same of an exponential, a sine and their kind, each of which is a hundred lines there:
+        25 to 50 ms of processor time (PoCL), 6 (`exp`) to 120 (`sin`) on Intel's runtime.
     program_ns : float
         What the compiler takes for any program, however small: processor time (PoCL).
     opening_ns : float
@@ -82,6 +85,7 @@ class Costs:
     interpreted_ns: float = 5_000.0
     planning_ns: float = 100_000.0
     building_ns: float = 500_000.0
+    function_building_ns: float = 25_000_000.0
     program_ns: float = 100_000_000.0
     opening_ns: float = 200_000_000.0
     wake_ns: float = 45_000.0

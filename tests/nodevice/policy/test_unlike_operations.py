@@ -6,7 +6,7 @@ import numpy as np
 
 from clfuse.ir.nodes import Node
 from clfuse.ir.snapshot import Snapshot, take
-from clfuse.policy.cost import unlike_operations
+from clfuse.policy.cost import unlike_functions, unlike_operations
 from tests.support.recording import array, call, number
 
 
@@ -38,3 +38,11 @@ def test_few_steps_count_whole() -> None:
 
 def test_operations_in_another_order_are_unlike() -> None:
     assert unlike_operations(chain(1, 400)) > 360
+
+
+def test_functions_are_those_that_compilers_take_long_for() -> None:
+    assert unlike_functions(steps(3)) == 3
+    assert unlike_functions(steps(100)) == unlike_functions(steps(50)) < 50
+    names = np.random.default_rng(1).choice(["sin", "cos", "sqrt", "square"], 400)
+    every = sum(name in ("sin", "cos") for name in names)
+    assert 0.9 * every < unlike_functions(chain(1, 400)) <= every
