@@ -19,7 +19,9 @@ from clfuse._core import loading
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up"]
+__all__ = [
+    "DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up", "waited_ns",
+]  # fmt: skip
 
 LONG: Final = float(1 << 30)
 """From so much work on a wait goes in steps: a tenth of a second on two cores."""
@@ -41,6 +43,7 @@ LONGEST_S: Final = 0.05
 
 _core: Final = loading.load()
 _added: Final = [0.0, 0.0]  # since the last wait, and since the last marker
+_waited: Final = [0]  # nanoseconds, where the compiled part does not count them
 _markers: Final[dict[int, Any]] = {}
 """Address of a queue -> the last marker that was put into it."""
 
@@ -64,6 +67,19 @@ def is_deep() -> bool:
     return (_core.work_unmarked() if _core is not None else _added[1]) >= DEEP
 
 
+def waited_ns() -> int:
+    """How long all waits were that have ended, of all threads, in nanoseconds."""
+    return _core.waited_ns() if _core is not None else _waited[0]
+
+
+def _note_since(start_ns: int) -> None:
+    elapsed_ns = time.perf_counter_ns() - start_ns
+    if _core is not None:
+        _core.add_waited(elapsed_ns)
+    else:
+        _waited[0] += elapsed_ns
+
+
 def keep_up(queue: cl.CommandQueue) -> None:
     """Put a marker into a queue, and wait until the one before it is reached.
 
@@ -79,14 +95,22 @@ def keep_up(queue: cl.CommandQueue) -> None:
     else:
         _added[1] = 0.0
     if last is not None:
-        _reach(last)
+        start_ns = time.perf_counter_ns()
+        try:
+            _reach(last)
+        finally:
+            _note_since(start_ns)
 
 
 def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
-    if is_long():
-        in_steps(queue)
-    queue.finish()
+    start_ns = time.perf_counter_ns()
+    try:
+        if is_long():
+            in_steps(queue)
+        queue.finish()
+    finally:
+        _note_since(start_ns)
     _markers.pop(queue.int_ptr, None)
     if _core is not None:
         _core.forget_work()

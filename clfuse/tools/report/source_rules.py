@@ -1,4 +1,5 @@
-"""What advice reads in the text of a program: loops over elements, and whole powers.
+"""What advice reads in the text of a program: loops over elements, loops of calls of NumPy's, and
+whole powers.
 
 A program has many more lines than those that take time. Its tree is walked by statements; only a
 loop that takes time, or a statement of a line that does, is looked through.
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["ElementLoop", "loops_over_elements", "whole_powers"]
+__all__ = ["CallLoop", "ElementLoop", "loops_of_calls", "loops_over_elements", "whole_powers"]
 
 FOLDS: Final = frozenset(
     "all any argmax argmin average max mean median min percentile prod quantile std sum var".split()
@@ -33,11 +34,29 @@ class ElementLoop:
     """A ``for`` loop, from its first to its last line.
 
     `folds` are the functions that it calls and that make one value of a row, in their order.
+    `has_windows` says that it takes the elements around the present one (``a[i - 1 : i + 2]``),
+    `is_nested` that a loop in it goes over elements, too.
     """
 
     first: int
     last: int
     folds: list[str]
+    has_windows: bool = False
+    is_nested: bool = False
+
+
+@dataclass(frozen=True)
+class CallLoop:
+    """A loop that calls NumPy's functions, or methods of arrays, by itself or in functions of the
+    file.
+
+    `spans` are the lines of the loop, and of these functions. `carried` are the names that a round
+    has from the one before, in their order.
+    """
+
+    first: int
+    spans: list[tuple[int, int]]
+    carried: list[str]
 
 
 @lru_cache(maxsize=1)
@@ -151,7 +170,135 @@ def loops_over_elements(
             if host_ns(statement.lineno, last) < least_ns:
                 continue  # nor have those in it
             if _goes_over_elements(statement, modules):
-                yield ElementLoop(statement.lineno, last, _folds_of(statement))
+                yield ElementLoop(
+                    statement.lineno, last, _folds_of(statement), _has_windows(statement),
+                    any(_goes_over_elements(each, modules) for each in _loops_in(statement)),
+                )  # fmt: skip
+                continue
+        stack += reversed(list(_inner(statement)))
+
+
+def _loops_in(loop: ast.For) -> Iterator[ast.For]:
+    return (each for each in _statements(loop) if isinstance(each, ast.For))
+
+
+def _has_windows(loop: ast.For) -> bool:
+    """Whether a slice with bounds that are calculated from a variable of the loops is taken."""
+    names = _names(loop.target).union(*[_names(each.target) for each in _loops_in(loop)])
+    return any(
+        isinstance(bound, ast.BinOp) and bool(_names(bound) & names)
+        for each in ast.walk(loop) if isinstance(each, ast.Slice)
+        for bound in (each.lower, each.upper)
+    )  # fmt: skip
+
+
+METHODS: Final = FOLDS | frozenset(
+    "argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten ravel repeat reshape"
+    " round sort squeeze swapaxes take trace transpose".split()
+)
+"""Methods by which arrays are known; strings, lists and the like have none of most of them."""
+
+SHARED_METHODS: Final = frozenset(["copy", "sort"])
+"""Methods that lists and dictionaries have, too."""
+
+
+def _calls(tree: ast.AST, modules: set[str]) -> Iterator[ast.Call]:
+    """Calls of NumPy's functions, and of methods of arrays."""
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and (
+            _is_of_modules(each.func, modules)
+            or each.func.attr in METHODS - SHARED_METHODS
+        ):  # fmt: skip
+            yield each
+
+
+def _called_functions(
+    tree: ast.AST, functions: dict[str, ast.FunctionDef]
+) -> dict[str, ast.FunctionDef]:
+    """The functions of the file that a statement calls by name, and those that these call."""
+    found: dict[str, ast.FunctionDef] = {}
+    stack = [tree]
+    while stack:
+        for each in ast.walk(stack.pop()):
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name | ast.Attribute):
+                name = each.func.id if isinstance(each.func, ast.Name) else each.func.attr
+                if name in functions and name not in found:
+                    found[name] = functions[name]
+                    stack.append(functions[name])
+    return found
+
+
+def _stores_of(statement: ast.stmt) -> tuple[Sequence[ast.AST], Sequence[ast.AST]]:
+    """What a statement evaluates before it stores, and what it stores to, without the statements
+    in it."""
+    if isinstance(statement, ast.Assign):
+        return [statement.value], list(statement.targets)
+    if isinstance(statement, ast.AugAssign):
+        return [statement.value], [statement.target]
+    if isinstance(statement, ast.AnnAssign):
+        return [each for each in [statement.value] if each is not None], [statement.target]
+    if isinstance(statement, ast.For):
+        return [statement.iter], [statement.target]
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        return [], []
+    return [each for each in ast.iter_child_nodes(statement) if not isinstance(each, ast.stmt)], []
+
+
+def _carried(loop: ast.For | ast.While) -> list[str]:
+    """The names that a round reads before it has set them, and sets or changes. What is only added
+    to (``total += x``) is none of them."""
+    seen: dict[str, None] = {}  # read before they are set
+    made: set[str] = set()
+    changed: set[str] = set()
+    added = [each.target for each in _statements(loop) if isinstance(each, ast.AugAssign)]
+    parts = [_stores_of(each) for each in (loop, *_statements(loop))]
+    for values, targets in parts:
+        for value in values:
+            own = {
+                name for each in ast.walk(value) if isinstance(each, ast.comprehension)
+                for name in _names(each.target)
+            }  # fmt: skip
+            for each in ast.walk(value):
+                if isinstance(each, ast.Name) and each.id not in made | own:
+                    seen.setdefault(each.id)
+        for target in targets:
+            for each in ast.walk(target):
+                if isinstance(each, ast.Name):
+                    changed.add(each.id)
+                    if target not in added and isinstance(each.ctx, ast.Store):
+                        made.add(each.id)
+    return [name for name in seen if name in changed]
+
+
+def loops_of_calls(
+    lines: Sequence[str], host_ns: Callable[[int, int], float], least_ns: float
+) -> Iterator[CallLoop]:
+    """The outermost loops that call NumPy's functions, but go over no elements.
+
+    The parameters are those of `loops_over_elements`.
+    """
+    if host_ns(1, len(lines)) < least_ns:
+        return
+    tree = _parsed("\n".join(lines))
+    if tree is None:
+        return
+    modules = _modules_of(tree)
+    functions = {
+        each.name: each for each in _statements(tree) if isinstance(each, ast.FunctionDef)
+    }
+    stack: list[ast.AST] = [tree]
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, ast.For | ast.While):
+            called = _called_functions(statement, functions)
+            parts = [statement, *called.values()]
+            spans = [(each.lineno, each.end_lineno or each.lineno) for each in parts]
+            if sum([host_ns(*span) for span in spans]) < least_ns:
+                continue
+            if isinstance(statement, ast.For) and _goes_over_elements(statement, modules):
+                continue
+            if any(True for part in parts for _ in _calls(part, modules)):
+                yield CallLoop(statement.lineno, spans, _carried(statement))
                 continue
         stack += reversed(list(_inner(statement)))
 
