@@ -11,16 +11,22 @@ all of that. So a plan that is run waits (`keep_up`) until no more than twice `D
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse._core import loading
+
+from . import lost
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
 __all__ = [
-    "DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up", "waited_ns",
+    "DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up", "reach_at_exit",
+    "waited_ns",
 ]  # fmt: skip
 
 LONG: Final = float(1 << 30)
@@ -37,6 +43,19 @@ STEP_SHARE: Final = 1 / 64
 """The part of the time waited so far that the next step takes: so much later the end is noticed."""
 
 SHORTEST_S: Final = 20e-6
+
+QUICK_S: Final = 2e-3
+"""A wait that is known to be shorter is the driver's."""
+
+QUICK_TIMES: Final = 2
+"""Waits in a row that were quick, for the next to be so, too. Nobody knows before what a kernel of
+OpenCL C takes; a wait in steps takes 20 to 200 us longer than the driver's."""
+
+MOST_KNOWN: Final = 64
+"""Amounts of work that are told apart, of one program."""
+
+QUIET_S: Final = 0.5
+"""At the end of the interpreter nothing is said before."""
 
 LONGEST_S: Final = 0.05
 """Of a step: so late an interrupt is noticed at most."""
@@ -73,7 +92,7 @@ def waited_ns() -> int:
 
 
 def _note_since(start_ns: int) -> None:
-    elapsed_ns = time.perf_counter_ns() - start_ns
+    elapsed_ns = perf_counter_ns() - start_ns
     if _core is not None:
         _core.add_waited(elapsed_ns)
     else:
@@ -95,7 +114,7 @@ def keep_up(queue: cl.CommandQueue) -> None:
     else:
         _added[1] = 0.0
     if last is not None:
-        start_ns = time.perf_counter_ns()
+        start_ns = perf_counter_ns()
         try:
             _reach(last)
         finally:
@@ -104,7 +123,7 @@ def keep_up(queue: cl.CommandQueue) -> None:
 
 def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
-    start_ns = time.perf_counter_ns()
+    start_ns = perf_counter_ns()
     try:
         if is_long():
             in_steps(queue)
@@ -119,12 +138,33 @@ def finish(queue: cl.CommandQueue) -> None:
 
 
 def in_steps(queue: cl.CommandQueue) -> None:
-    """Wait until a queue is done or something in it has failed, by many short waits."""
+    """Wait until a queue is done or something in it has failed, by many short waits; or return at
+    once, where the driver's own wait for the same was short (`QUICK_TIMES`)."""
     import pyopencl as cl
 
+    work = _core.work_added() if _core is not None else _added[0]
+    quick = _quick_of(work)
+    if quick is not None and quick.get(work, 0) >= QUICK_TIMES:
+        return
+    begin = time.monotonic()
     marker = cl.enqueue_marker(queue)
     queue.flush()
     _reach(marker)
+    if quick is not None:
+        is_quick = time.monotonic() - begin < QUICK_S
+        quick[work] = quick.get(work, 0) + 1 if is_quick else 0
+
+
+def _quick_of(work: float) -> dict[float, int] | None:
+    """How often in a row waits were quick that had so much work before them, of what was launched
+    last; None where that is not known."""
+    latest = lost.latest[0]
+    if type(latest) is list:
+        latest = latest[-1] if latest else None
+    found: dict[float, int] | None = getattr(getattr(latest, "program", latest), "quick", None)
+    if found is not None and len(found) > MOST_KNOWN and work not in found:
+        found.clear()
+    return found
 
 
 def _reach(marker: Any) -> None:
@@ -138,8 +178,31 @@ def _reach(marker: Any) -> None:
     with Bar("waiting for the device") as bar:
         while marker.command_execution_status > complete:
             waited = time.monotonic() - begin
-            time.sleep(min(max(waited * STEP_SHARE, SHORTEST_S), LONGEST_S))
+            step = min(max(waited * STEP_SHARE, SHORTEST_S), LONGEST_S)
+            time.sleep(step)
             bar.at()
+
+
+def reach_at_exit(queue: cl.CommandQueue, name: str) -> None:
+    """Wait when the interpreter ends: an interrupt ends the process, as nobody can look at the
+    results any more, and who has interrupted the program is told what is waited for."""
+    import pyopencl as cl
+
+    marker = cl.enqueue_marker(queue)
+    queue.flush()
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        end = time.monotonic() + QUIET_S
+        while marker.command_execution_status > cl.command_execution_status.COMPLETE:
+            if time.monotonic() > end:
+                if isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+                    text = f"clfuse: {name} still computes what was launched; Ctrl-C ends it"
+                    print(text, file=sys.stderr, flush=True)
+                _reach(marker)
+                return
+            time.sleep(SHORTEST_S)
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 if _core is not None:

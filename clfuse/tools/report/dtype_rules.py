@@ -126,7 +126,7 @@ def double_precision(summary: Summary) -> Iterator[Advice]:
             entries = [entry for each in plan.entries.values() for entry in each]
             spent += sum([entry.total_ns for entry in entries])
     lines = [(file, line) for file, line in summary.all_lines() if line.device_ns]
-    if not lines or not is_worth(spent / 8, summary):
+    if not lines or not spent or not is_worth(spent / 8, summary):
         return
     if any(word in line.text for file, _ in lines for line in file.lines for word in _WIDE_WORDS):
         return

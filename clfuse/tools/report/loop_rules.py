@@ -14,6 +14,9 @@ from .words import count, size, time_of
 LARGE_NBYTES: Final = 1 << 16
 """Bytes of a copy that is one of an array."""
 
+MUCH_MORE: Final = 4
+"""So many times as much as kernels Python has to take where arrays are called small."""
+
 HOST_STATES: Final = ("python", "record", "plan")
 
 
@@ -225,7 +228,7 @@ def small_arrays(summary: Summary) -> Iterator[Advice]:
             others = sum([line.device_ns + sum(each[1] for each in line.numpy.values())
                           for line in lines])
             spent = sum([python_ns(line) for line in lines])
-            if others > spent:
+            if others > spent / MUCH_MORE:
                 continue
             if loop.carried:
                 names = ", ".join([f"`{name}`" for name in loop.carried[:3]])

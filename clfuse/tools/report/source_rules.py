@@ -295,8 +295,13 @@ def loops_of_calls(
             spans = [(each.lineno, each.end_lineno or each.lineno) for each in parts]
             if sum([host_ns(*span) for span in spans]) < least_ns:
                 continue
-            if isinstance(statement, ast.For) and _goes_over_elements(statement, modules):
-                continue
+            inner = [each for part in parts for each in (part, *_statements(part))]
+            over_elements = [
+                (each.lineno, each.end_lineno or each.lineno) for each in inner
+                if isinstance(each, ast.For) and _goes_over_elements(each, modules)
+            ]  # fmt: skip
+            if any(host_ns(*span) >= least_ns for span in over_elements):
+                continue  # `loops_over_elements` has these
             if any(True for part in parts for _ in _calls(part, modules)):
                 yield CallLoop(statement.lineno, spans, _carried(statement))
                 continue

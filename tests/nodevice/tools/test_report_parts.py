@@ -136,7 +136,8 @@ for p in range(9):
     b = a.sum()
 """.splitlines()
     found = list(source_rules.loops_of_calls(lines, lambda first, last: 1.0, 0.5))
-    assert [(each.first, each.carried) for each in found] == [(7, []), (12, ["t", "x"]), (18, ["a"])]
+    carried = [(each.first, each.carried) for each in found]
+    assert carried == [(7, []), (12, ["t", "x"]), (18, ["a"])]
     assert found[1].spans == [(12, 15), (3, 4), (5, 6)]
 
 
@@ -192,7 +193,7 @@ def test_waits_that_the_sampler_has_slept_through_count(monkeypatch: Any) -> Non
     assert looks.elapsed[5, WAIT] == 30_000_000
     others = sum([elapsed for (_, state), elapsed in looks.elapsed.items() if state != WAIT])
     assert others >= 20_000_000
-    assert [each[3] for each in looks.stretches][0] == WAIT
+    assert looks.stretches[0][3] == WAIT
     looks._look()
     assert looks.elapsed[5, WAIT] == 30_000_000  # once
 
