@@ -369,8 +369,7 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
     def work_of(launches: Sequence[Launch], rendered: Rendered) -> float:
         items = math.prod(rendered.global_size)
         known = sum([estimated_nbytes(each, items, schedule, traits) for each in launches])
-        # A wait that turns out to be long could not be ended.
-        return known + waits.LONG if any(is_unknown(each) for each in launches) else known
+        return known + waits.LONG * any(is_unknown(each) for each in launches)
 
     for launches in schedule.steps:
         step = launches[0]

@@ -11,7 +11,6 @@ all of that. So a plan that is run waits (`keep_up`) until no more than twice `D
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from time import perf_counter_ns
@@ -186,6 +185,8 @@ def _reach(marker: Any) -> None:
 def reach_at_exit(queue: cl.CommandQueue, name: str) -> None:
     """Wait when the interpreter ends: an interrupt ends the process, as nobody can look at the
     results any more, and who has interrupted the program is told what is waited for."""
+    import signal
+
     import pyopencl as cl
 
     marker = cl.enqueue_marker(queue)

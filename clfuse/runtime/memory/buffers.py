@@ -19,8 +19,19 @@ from clfuse.errors import AllocationError, DeviceError
 from clfuse.runtime.context import lost
 from clfuse.runtime.devices.device import Device
 
-from .blocks import Block, Buffer, Counted, allocate, count_memory, pin, pool_of
-from .parts import COPIED_AT_ONCE, TOUCHED_AT_ONCE, as_bytes, fresh_copy, parts
+from .blocks import (
+    Block,
+    Buffer,
+    Counted,
+    allocate,
+    as_bytes,
+    count_memory,
+    fresh_copy,
+    in_c_order,
+    parts_of,
+    pin,
+    pool_of,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -297,7 +308,7 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
         )  # fmt: skip
         pin(device, event, staged)
     else:
-        _write_and_wait(buffer, _in_c_order(array))
+        _write_and_wait(buffer, in_c_order(array))
     _tell_copied(True, nbytes, start_ns)
 
 
@@ -315,21 +326,12 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
 
     device = buffer.device
     device.finish_if_long()
-    for start, part in parts(as_bytes(array), "copying to the device", _at_once(device)):
+    for start, part in parts_of(as_bytes(array), "copying to the device", device):
         if not _is_staged(buffer, start, part, to_device=True):
             lost.call_driver(
                 device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
                 dst_offset=start, is_blocking=True,
             )  # fmt: skip
-
-
-def _in_c_order(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return array if array.flags.c_contiguous else fresh_copy(array)
-
-
-def _at_once(device: Device) -> int:
-    """Bytes of a part: a device that works in the host's memory copies to fresh pages of it."""
-    return TOUCHED_AT_ONCE if device.traits.unified_memory else COPIED_AT_ONCE
 
 
 def _is_staged(buffer: Buffer, start: int, part: npt.NDArray[Any], *, to_device: bool) -> bool:
@@ -371,13 +373,13 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             return result
         memory = _finished_memory(buffer)
         if memory is not None:
-            for start, part in parts(as_bytes(result), "copying", TOUCHED_AT_ONCE):
+            for start, part in parts_of(as_bytes(result), "copying", buffer.device):
                 part[...] = memory[start : start + len(part)]
             _tell_copied(False, result.nbytes, start_ns)
             return result
         device = buffer.device
         device.finish_if_long()
-        for start, part in parts(as_bytes(result), "copying from the device", _at_once(device)):
+        for start, part in parts_of(as_bytes(result), "copying from the device", device):
             if not _is_staged(buffer, start, part, to_device=False):
                 lost.call_driver(
                     device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,

@@ -1,7 +1,7 @@
 """Advice: what a run shows that the program could do otherwise, one function a rule.
 
 Each says what was seen, in numbers, and what to write instead. What takes less than a part of the
-run (`rule.LEAST_SHARE`) is not worth a word.
+run (`rules.piece.LEAST_SHARE`) is not worth a word.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Final
 
 from clfuse._core import loading
 
-from .dtype_rules import double_precision, doubled_dtype, whole_power, wide_of_narrow
-from .loop_rules import (
+from .places import NOWHERE
+from .rules.dtypes import double_precision, doubled_dtype, whole_power, wide_of_narrow
+from .rules.loops import (
     copies_in_loop,
     element_loop,
     fallback_in_loop,
@@ -22,8 +23,7 @@ from .loop_rules import (
     new_structures,
     small_arrays,
 )
-from .places import NOWHERE
-from .rule import Advice, is_worth
+from .rules.piece import Advice, is_worth
 from .summary import Summary
 from .words import time_of
 

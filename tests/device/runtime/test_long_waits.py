@@ -17,7 +17,7 @@ import pytest
 import clfuse
 from clfuse import progress
 from clfuse.runtime.context import waits
-from clfuse.runtime.memory import buffers, parts
+from clfuse.runtime.memory import blocks, buffers, parts
 from tests.support.queued import Gate
 
 pytestmark = pytest.mark.clfuse_only
@@ -123,7 +123,7 @@ def test_the_work_of_known_plans_adds_up(device: Any, monkeypatch: pytest.Monkey
 
 def test_copies_go_in_parts(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("COPIED_AT_ONCE", "TOUCHED_AT_ONCE"):
-        monkeypatch.setattr(buffers, name, 1 << 20)
+        monkeypatch.setattr(blocks, name, 1 << 20)
     values = np.random.default_rng(1).random(500_001)
     for each in (values, values[::-1]):
         buffer = buffers.upload(device, each)
@@ -140,13 +140,12 @@ def test_a_snapshot_is_interrupted_between_its_parts(
             if done:
                 raise KeyboardInterrupt
 
-    for module in (buffers, parts):
-        monkeypatch.setattr(module, "TOUCHED_AT_ONCE", 1 << 20)
-    monkeypatch.setattr(buffers, "COPIED_AT_ONCE", 1 << 20)
-    monkeypatch.setattr(progress, "Bar", Interrupted)
+    for name in ("COPIED_AT_ONCE", "TOUCHED_AT_ONCE"):
+        monkeypatch.setattr(blocks, name, 1 << 20)
+    monkeypatch.setattr(parts, "Bar", Interrupted)
     values = np.arange(1_000_000.0)
     for snapshot in (
-        lambda: parts.fresh_copy(values),
+        lambda: parts.fresh_copy(values, 1 << 20),
         lambda: buffers.hold(device, values),
         lambda: buffers.upload(device, values[::-1]),
     ):
@@ -154,7 +153,8 @@ def test_a_snapshot_is_interrupted_between_its_parts(
             snapshot()
     monkeypatch.undo()
     with clfuse.device(device):
-        np.testing.assert_array_equal((clfuse.asarray(values) + 1).get(), np.arange(1_000_000.0) + 1)
+        found = (clfuse.asarray(values) + 1).get()
+    np.testing.assert_array_equal(found, np.arange(1_000_000.0) + 1)
 
 
 def test_kernels_of_unknown_work_are_waited_for_in_steps(

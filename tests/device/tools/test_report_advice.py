@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clfuse._core import loading
-from clfuse.tools.report import advice, dtype_rules, source_rules
-from clfuse.tools.report import rule as shared
+from clfuse.tools.report import advice
+from clfuse.tools.report.rules import dtypes, piece, source
 from tests.support.reported import reported
 
 pytestmark = pytest.mark.clfuse_only
@@ -355,7 +355,7 @@ NO_KERNEL = """
 @pytest.fixture(autouse=True)
 def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules judge what happened, however long it took."""
-    monkeypatch.setattr(shared, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(piece, "LEAST_SHARE", 0.0)
 
 
 @pytest.mark.parametrize(("rule", "text", "line"), [
@@ -486,7 +486,7 @@ def test_other_dtypes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_looks_whose_kernels_take_the_time_are_no_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "LEAST_SHARE", 1e-6)
+    monkeypatch.setattr(piece, "LEAST_SHARE", 1e-6)
     summary = reported(LOOK, tmp_path)
     for plan in summary.collector.plans:
         for entries in plan.entries.values():
@@ -496,8 +496,8 @@ def test_looks_whose_kernels_take_the_time_are_no_fault(
 
 
 def test_products_for_powers_are_the_powers() -> None:
-    for exponent in range(3, source_rules.LARGEST_EXPONENT + 1):
-        assert eval(dtype_rules._product_for("x", exponent), {"x": 3}) == 3**exponent
+    for exponent in range(3, source.LARGEST_EXPONENT + 1):
+        assert eval(dtypes._product_for("x", exponent), {"x": 3}) == 3**exponent
 
 
 def test_all_rules_have_a_test() -> None:
@@ -510,7 +510,7 @@ def test_all_rules_have_a_test() -> None:
 def test_little_of_the_run_is_not_worth_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "LEAST_SHARE", 2.0)
+    monkeypatch.setattr(piece, "LEAST_SHARE", 2.0)
     rules = {each.rule for each in advice.advice(reported(LOOK, tmp_path))}
     assert rules <= {"doubled_dtype"}  # this one asks for other things than a share
     assert "look_in_loop" not in rules

@@ -19,20 +19,18 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_fresh_copy_has_all_elements(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_copy_has_all_elements(layout: str) -> None:
     array = LAYOUTS[layout](np.arange(2400.0).reshape(40, 60))
     for most in (1, 100, 4096, 1 << 20):
-        monkeypatch.setattr(parts, "TOUCHED_AT_ONCE", most)
-        made = parts.fresh_copy(array)
+        made = parts.fresh_copy(array, most)
         assert made.flags.c_contiguous
         assert made.flags.owndata
         np.testing.assert_array_equal(made, array)
 
 
-def test_blocks_are_small_and_are_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "TOUCHED_AT_ONCE", 1000)
+def test_blocks_are_small_and_are_all() -> None:
     array = np.arange(5000.0).reshape(1, 5, 1000)
-    blocks = list(parts._blocks(np.empty(array.shape), array))
+    blocks = list(parts._blocks(np.empty(array.shape), array, 1000))
     assert all(target.nbytes <= 1000 for target, _ in blocks)
     assert sum(target.nbytes for target, _ in blocks) == array.nbytes
 
@@ -42,4 +40,3 @@ def test_bytes_come_in_parts() -> None:
     assert [(start, len(part)) for start, part in parts.parts(content, "copying", 30)] == [
         (0, 30), (30, 30), (60, 30), (90, 10)
     ]  # fmt: skip
-    assert [len(part) for _, part in parts.parts(content, "copying", 100)] == [100]

@@ -13,9 +13,10 @@ import numpy as np
 
 from clfuse.ir.nodes import Kind, loop, structural
 from clfuse.tools.report import places as places_of_frames
-from clfuse.tools.report import sampler, source_rules
+from clfuse.tools.report import sampler
 from clfuse.tools.report.places import NOWHERE, PYTHON, STATES, WAIT, Places
 from clfuse.tools.report.provenance import shares, with_readers
+from clfuse.tools.report.rules import source
 from clfuse.tools.report.writing import trouble_with
 
 F8 = np.dtype(np.float64)
@@ -88,13 +89,13 @@ for k in range(9):
     def host_ns(first: int, last: int) -> float:
         return sum([taken.get(number, 0.0) for number in range(first, last + 1)])
 
-    found = list(source_rules.loops_over_elements(lines, host_ns, 2.0))
+    found = list(source.loops_over_elements(lines, host_ns, 2.0))
     assert [(each.first, each.last, each.folds) for each in found] == [
         (4, 5, []), (10, 11, ["max", "min"])
     ]  # fmt: skip
-    found = list(source_rules.loops_over_elements(lines, host_ns, 5.0))
+    found = list(source.loops_over_elements(lines, host_ns, 5.0))
     assert [each.first for each in found] == [4]
-    assert list(source_rules.loops_over_elements(["for"], host_ns, 0.0)) == []
+    assert list(source.loops_over_elements(["for"], host_ns, 0.0)) == []
 
 
 def test_loops_say_what_they_take_of_arrays() -> None:
@@ -107,7 +108,7 @@ for i in range(n):
 for i in range(n):
     out[i] = a[2 : n - 1].max() + b[:i]
 """.splitlines()
-    found = list(source_rules.loops_over_elements(lines, lambda first, last: 1.0, 0.5))
+    found = list(source.loops_over_elements(lines, lambda first, last: 1.0, 0.5))
     assert [(each.first, each.is_nested, each.has_windows) for each in found] == [
         (2, True, False), (5, False, True), (7, False, False)
     ]  # fmt: skip
@@ -135,7 +136,7 @@ for p in range(9):
     a[0] = 1
     b = a.sum()
 """.splitlines()
-    found = list(source_rules.loops_of_calls(lines, lambda first, last: 1.0, 0.5))
+    found = list(source.loops_of_calls(lines, lambda first, last: 1.0, 0.5))
     carried = [(each.first, each.carried) for each in found]
     assert carried == [(7, []), (12, ["t", "x"]), (18, ["a"])]
     assert found[1].spans == [(12, 15), (3, 4), (5, 6)]
@@ -149,12 +150,12 @@ if (a + b) ** 4 > 1:
     w = y ** 9
 with f(x ** 3) as g: h = x ** 6
 """.splitlines()
-    assert list(source_rules.whole_powers(lines, {2, 3, 4, 5})) == [
+    assert list(source.whole_powers(lines, {2, 3, 4, 5})) == [
         ("x", 3, 2), ("x", 4, 3), ("y", 5, 4)
     ]  # fmt: skip
-    assert list(source_rules.whole_powers(lines, {4})) == [("y", 5, 4)]
-    assert list(source_rules.whole_powers(lines, {6})) == [("x", 3, 6)]
-    assert list(source_rules.whole_powers(lines, set())) == []
+    assert list(source.whole_powers(lines, {4})) == [("y", 5, 4)]
+    assert list(source.whole_powers(lines, {6})) == [("x", 3, 6)]
+    assert list(source.whole_powers(lines, set())) == []
 
 
 def test_work_is_shared_by_operations_and_elements() -> None:

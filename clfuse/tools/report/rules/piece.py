@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from .summary import Summary
+from ..summary import Summary
 
 __all__ = ["LARGE", "LEAST_SHARE", "MANY", "Advice", "is_worth", "least_ns"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .collector import PlanSeen
-from .rule import MANY, Advice, is_worth, least_ns
-from .source_rules import ElementLoop, loops_of_calls, loops_over_elements
-from .summary import File, Line, Summary, python_ns
-from .words import count, size, time_of
+from ..collector import PlanSeen
+from ..summary import File, Line, Summary, python_ns
+from ..words import count, size, time_of
+from .piece import MANY, Advice, is_worth, least_ns
+from .source import ElementLoop, loops_of_calls, loops_over_elements
 
 LARGE_NBYTES: Final = 1 << 16
 """Bytes of a copy that is one of an array."""

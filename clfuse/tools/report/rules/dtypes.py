@@ -10,13 +10,13 @@ import numpy as np
 
 from clfuse.ir.nodes import Kind
 
-from .collector import PlanSeen
-from .places import NOWHERE
-from .provenance import with_readers
-from .rule import LARGE, Advice, is_worth
-from .source_rules import whole_powers
-from .summary import Summary
-from .words import size, time_of
+from ..collector import PlanSeen
+from ..places import NOWHERE
+from ..provenance import with_readers
+from ..summary import Summary
+from ..words import size, time_of
+from .piece import LARGE, Advice, is_worth
+from .source import whole_powers
 
 _WIDER: Final = {
     np.dtype(np.float64): np.dtype(np.float32),
