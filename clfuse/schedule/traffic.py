@@ -223,8 +223,8 @@ GPU_SPEED: Final = 100
 
 
 def is_unknown(step: Launch) -> bool:
-    """Whether nobody knows what a step takes, which users wrote in OpenCL C: it is waited for as what
-    is long, since a wait of the driver's could not be ended."""
+    """Whether nobody knows what a step takes, which users wrote in OpenCL C: it is waited for as
+    what is long, since a wait of the driver's could not be ended."""
     return isinstance(step, UserLaunch) and getattr(step.spec.source, "work", None) is None
 
 
