@@ -370,7 +370,6 @@ def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     ("whole_power", CUBES, 6),
     ("first_builds", NO_LOOK, 6),
     ("mask_in_loop", MASKS, 6),
-    ("mask_in_loop", LABELS, 5),
     ("doubled_dtype", PRODUCT, 5),
     ("double_precision", WIDE, 5),
 ])  # fmt: skip
@@ -403,6 +402,7 @@ def test_a_rule_finds_its_fault(
     ("whole_power", PRODUCTS),
     ("first_builds", NO_KERNEL),
     ("mask_in_loop", WITHOUT_MASKS),
+    ("mask_in_loop", LABELS),
     ("look_in_loop", MASKS),
     ("jit_for_loop", MASKS),
     ("doubled_dtype", OWN_CONVERSIONS),

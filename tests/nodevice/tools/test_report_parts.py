@@ -142,6 +142,11 @@ for p in range(9):
     assert found[1].spans == [(12, 15), (3, 4), (5, 6)]
 
 
+def test_lines_that_store_to_elements_are_known() -> None:
+    lines = "x[m] = y[m]|z = y[m]|x[m] += (|    1)|x += y[m]|for a in b:|  a[m] = 0".split("|")
+    assert source.lines_that_store(lines) == {1, 3, 4, 7}
+
+
 def test_whole_powers_are_sought_at_the_lines_asked() -> None:
     lines = """
 y = x ** 3

@@ -9,7 +9,7 @@ from ..collector import PlanSeen
 from ..summary import File, Line, Summary, python_ns
 from ..words import count, size, time_of
 from .piece import MANY, Advice, is_worth, least_ns
-from .source import ElementLoop, loops_of_calls, loops_over_elements
+from .source import ElementLoop, lines_that_store, loops_of_calls, loops_over_elements
 
 LARGE_NBYTES: Final = 1 << 16
 """Bytes of a copy that is one of an array."""
@@ -67,9 +67,15 @@ def look_in_loop(summary: Summary) -> Iterator[Advice]:
 
 
 def mask_in_loop(summary: Summary) -> Iterator[Advice]:
-    """Elements are selected by a mask, again and again: their number has to be waited for."""
+    """Elements are changed by a mask, again and again: their number has to be waited for.
+
+    Selections that are only read wait, too; what would be written for them (``where=``, a product
+    with the mask) took as long in k-means on CPUs.
+    """
     for file, line in summary.all_lines():
         if not line.has_masks or line.evaluations < MANY:
+            continue
+        if line.number not in lines_that_store([each.text for each in file.lines]):
             continue
         spent = line.host_ns - sum(
             [_kernels_of_looks(each, summary) for each in _numbers_of(file, line, summary)]
@@ -78,13 +84,12 @@ def mask_in_loop(summary: Summary) -> Iterator[Advice]:
             continue
         yield Advice(
             "mask_in_loop",
-            f"Line {line.number} selects by a mask, and waits {count(line.evaluations)} times",
+            f"Line {line.number} changes what a mask selects, and waits"
+            f" {count(line.evaluations)} times",
             f"How many elements `x[mask]` has is known when the mask is computed: the line takes"
-            f" {time_of(line.host_ns)}, and nothing fuses across it. Where the selected elements"
-            " are changed, write `x = np.where(mask, new, x)`; where they are folded,"
-            " `x.sum(axis=0, where=mask)` and `x.mean(axis=0, where=mask)`. Sums of the rows of"
-            " each label are one product: `(labels == np.arange(k)[:, None]).astype(x.dtype) @ x`."
-            " All of these are recorded, and wait for nothing.",
+            f" {time_of(line.host_ns)}, and nothing fuses across it. `x = np.where(mask, new, x)`,"
+            " with `new` computed of whole arrays, is recorded, fuses with what is around it, and"
+            " waits for nothing.",
             file.path, line.number, spent,
         )  # fmt: skip
 

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["CallLoop", "ElementLoop", "loops_of_calls", "loops_over_elements", "whole_powers"]
+__all__ = [
+    "CallLoop", "ElementLoop", "lines_that_store", "loops_of_calls", "loops_over_elements",
+    "whole_powers",
+]  # fmt: skip
 
 FOLDS: Final = frozenset(
     "all any argmax argmin average max mean median min percentile prod quantile std sum var".split()
@@ -306,6 +309,18 @@ def loops_of_calls(
                 yield CallLoop(statement.lineno, spans, _carried(statement))
                 continue
         stack += reversed(list(_inner(statement)))
+
+
+def lines_that_store(lines: Sequence[str]) -> set[int]:
+    """The lines of statements that store to elements (``x[mask] = y``)."""
+    tree = _parsed("\n".join(lines))
+    return {
+        number
+        for each in ([] if tree is None else _statements(tree))
+        if isinstance(each, ast.Assign | ast.AugAssign)
+        and any(isinstance(target, ast.Subscript) for target in _stores_of(each)[1])
+        for number in range(each.lineno, (each.end_lineno or each.lineno) + 1)
+    }
 
 
 def _whole_power(each: ast.AST) -> tuple[ast.expr, int] | None:
