@@ -1,6 +1,6 @@
 """The collector: what happens while a program runs, as far as its report says it.
 
-Two sources. Where the host is, a thread looks up some 200 times a second (`Sampler`). What clfuse
+Two sources. Where the host is, a thread looks up some 120 times a second (`Sampler`). What clfuse
 does, clfuse tells (`clfuse.events`, and the observers of launches that `clfuse.profile` has, too):
 no decision is made here, and none is made otherwise because somebody listens.
 

@@ -1,4 +1,4 @@
-"""The sampler: a thread that looks where the program is, up to 200 times a second."""
+"""The sampler: a thread that looks where the program is, up to 120 times a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .places import NOWHERE, PYTHON, WAIT, Places
 
 __all__ = ["Sampler"]
 
-INTERVAL_S: Final = 0.005
+INTERVAL_S: Final = 0.008
 """Between two looks, where these are cheap enough."""
 
 MOST_SHARE: Final = 0.01
