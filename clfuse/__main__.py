@@ -108,6 +108,8 @@ def devices(arguments: Sequence[str]) -> int:
     current = selection.get_device()
     for candidate in selection.devices():
         print("*" if candidate is current else " ", describe(candidate))
+    for line in missing_part():
+        print(line.strip(), file=sys.stderr)
     return 0
 
 
@@ -214,13 +216,20 @@ def software() -> Iterator[str]:
         except metadata.PackageNotFoundError:
             if package in ("clfuse", "numpy", "pyopencl", "Mako"):
                 yield f"{package:16} not installed as a package"
+    yield from missing_part(always=True)
+
+
+def missing_part(always: bool = False) -> Iterator[str]:
+    """Lines about the compiled part, where it is not built or they are wanted always."""
     from ._core import loading
 
     loading.load()
-    yield f"compiled part    {loading.state()}"
-    if loading.state() == "not built":
-        yield "  small arrays and loops cost more: install clfuse again where there are a C"
-        yield "  compiler and Python's headers (Debian: gcc, python3-dev)"
+    is_missing = loading.state() == "not built"
+    if always or is_missing:
+        yield f"compiled part    {loading.state()}"
+    if is_missing:
+        yield "  small arrays and loops cost up to nine times as much: install clfuse again where"
+        yield "  there are a C compiler and Python's headers (Debian: gcc, python3-dev)"
 
 
 def variables() -> Iterator[str]:

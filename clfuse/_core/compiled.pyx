@@ -18,6 +18,7 @@ from cpython.weakref cimport PyWeakref_NewRef
 from libc.math cimport ceil, signbit
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef extern from "Python.h":
     ctypedef struct PyMemberDef:

@@ -53,6 +53,26 @@ def is_waiting():
     return waiting_threads > 0
 
 
+cdef long long waited = 0
+
+
+cdef long long now_ns() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <long long>now.tv_sec * 1_000_000_000 + now.tv_nsec
+
+
+def waited_ns():
+    """How long all waits for devices were that have ended, in nanoseconds."""
+    return waited
+
+
+def add_waited(long long elapsed_ns):
+    """Note a wait that was none of the compiled part's."""
+    global waited
+    waited += elapsed_ns
+
+
 cdef double added_work = 0, long_work = 0
 cdef double unmarked_work = 0, deep_work = 0, launch_work = 0
 cdef object wait_in_steps, keep_up_with
@@ -102,7 +122,8 @@ def forget_work():
 
 cdef int wait_for(object device, object queue) except -1:
     """Wait until a device's queue is done; DeviceError where something in it has failed."""
-    global waiting_threads, added_work, unmarked_work
+    global waiting_threads, added_work, unmarked_work, waited
+    cdef long long start_ns = now_ns()
     waiting_threads += 1
     try:
         if added_work >= long_work and wait_in_steps is not None:
@@ -113,6 +134,7 @@ cdef int wait_for(object device, object queue) except -1:
         raise wait_failed(device, error) from error
     finally:
         waiting_threads -= 1
+        waited += now_ns() - start_ns
     if device.pinned:
         check_pinned(device)
     return 0

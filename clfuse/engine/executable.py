@@ -56,6 +56,7 @@ from clfuse.schedule.traffic import (
     call_nbytes,
     estimated_nbytes,
     is_inline,
+    is_unknown,
     kernel_nbytes,
     pass_nbytes,
     uses_of_launch,
@@ -367,7 +368,8 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
 
     def work_of(launches: Sequence[Launch], rendered: Rendered) -> float:
         items = math.prod(rendered.global_size)
-        return sum([estimated_nbytes(each, items, schedule, traits) for each in launches])
+        known = sum([estimated_nbytes(each, items, schedule, traits) for each in launches])
+        return known + waits.LONG * any(is_unknown(each) for each in launches)
 
     for launches in schedule.steps:
         step = launches[0]

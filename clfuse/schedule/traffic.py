@@ -222,6 +222,12 @@ GPU_SPEED: Final = 100
 """What a GPU moves and calculates while a CPU of two cores does one."""
 
 
+def is_unknown(step: Launch) -> bool:
+    """Whether nobody knows what a step takes, which users wrote in OpenCL C: it is waited for as
+    what is long, since a wait of the driver's could not be ended."""
+    return isinstance(step, UserLaunch) and getattr(step.spec.source, "work", None) is None
+
+
 def estimated_nbytes(
     step: Launch, work_items: int, schedule: Schedule, traits: DeviceTraits
 ) -> float:

@@ -11,15 +11,22 @@ all of that. So a plan that is run waits (`keep_up`) until no more than twice `D
 
 from __future__ import annotations
 
+import sys
 import time
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse._core import loading
 
+from . import lost
+
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up"]
+__all__ = [
+    "DEEP", "LONG", "add", "finish", "in_steps", "is_deep", "is_long", "keep_up", "reach_at_exit",
+    "waited_ns",
+]  # fmt: skip
 
 LONG: Final = float(1 << 30)
 """From so much work on a wait goes in steps: a tenth of a second on two cores."""
@@ -36,11 +43,25 @@ STEP_SHARE: Final = 1 / 64
 
 SHORTEST_S: Final = 20e-6
 
+QUICK_S: Final = 2e-3
+"""A wait that is known to be shorter is the driver's."""
+
+QUICK_TIMES: Final = 2
+"""Waits in a row that were quick, for the next to be so, too. Nobody knows before what a kernel of
+OpenCL C takes; a wait in steps takes 20 to 200 us longer than the driver's."""
+
+MOST_KNOWN: Final = 64
+"""Amounts of work that are told apart, of one program."""
+
+QUIET_S: Final = 0.5
+"""At the end of the interpreter nothing is said before."""
+
 LONGEST_S: Final = 0.05
 """Of a step: so late an interrupt is noticed at most."""
 
 _core: Final = loading.load()
 _added: Final = [0.0, 0.0]  # since the last wait, and since the last marker
+_waited: Final = [0]  # nanoseconds, where the compiled part does not count them
 _markers: Final[dict[int, Any]] = {}
 """Address of a queue -> the last marker that was put into it."""
 
@@ -64,6 +85,19 @@ def is_deep() -> bool:
     return (_core.work_unmarked() if _core is not None else _added[1]) >= DEEP
 
 
+def waited_ns() -> int:
+    """How long all waits were that have ended, of all threads, in nanoseconds."""
+    return _core.waited_ns() if _core is not None else _waited[0]
+
+
+def _note_since(start_ns: int) -> None:
+    elapsed_ns = perf_counter_ns() - start_ns
+    if _core is not None:
+        _core.add_waited(elapsed_ns)
+    else:
+        _waited[0] += elapsed_ns
+
+
 def keep_up(queue: cl.CommandQueue) -> None:
     """Put a marker into a queue, and wait until the one before it is reached.
 
@@ -79,14 +113,22 @@ def keep_up(queue: cl.CommandQueue) -> None:
     else:
         _added[1] = 0.0
     if last is not None:
-        _reach(last)
+        start_ns = perf_counter_ns()
+        try:
+            _reach(last)
+        finally:
+            _note_since(start_ns)
 
 
 def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
-    if is_long():
-        in_steps(queue)
-    queue.finish()
+    start_ns = perf_counter_ns()
+    try:
+        if is_long():
+            in_steps(queue)
+        queue.finish()
+    finally:
+        _note_since(start_ns)
     _markers.pop(queue.int_ptr, None)
     if _core is not None:
         _core.forget_work()
@@ -95,12 +137,33 @@ def finish(queue: cl.CommandQueue) -> None:
 
 
 def in_steps(queue: cl.CommandQueue) -> None:
-    """Wait until a queue is done or something in it has failed, by many short waits."""
+    """Wait until a queue is done or something in it has failed, by many short waits; or return at
+    once, where the driver's own wait for the same was short (`QUICK_TIMES`)."""
     import pyopencl as cl
 
+    work = _core.work_added() if _core is not None else _added[0]
+    quick = _quick_of(work)
+    if quick is not None and quick.get(work, 0) >= QUICK_TIMES:
+        return
+    begin = time.monotonic()
     marker = cl.enqueue_marker(queue)
     queue.flush()
     _reach(marker)
+    if quick is not None:
+        is_quick = time.monotonic() - begin < QUICK_S
+        quick[work] = quick.get(work, 0) + 1 if is_quick else 0
+
+
+def _quick_of(work: float) -> dict[float, int] | None:
+    """How often in a row waits were quick that had so much work before them, of what was launched
+    last; None where that is not known."""
+    latest = lost.latest[0]
+    if type(latest) is list:
+        latest = latest[-1] if latest else None
+    found: dict[float, int] | None = getattr(getattr(latest, "program", latest), "quick", None)
+    if found is not None and len(found) > MOST_KNOWN and work not in found:
+        found.clear()
+    return found
 
 
 def _reach(marker: Any) -> None:
@@ -114,8 +177,33 @@ def _reach(marker: Any) -> None:
     with Bar("waiting for the device") as bar:
         while marker.command_execution_status > complete:
             waited = time.monotonic() - begin
-            time.sleep(min(max(waited * STEP_SHARE, SHORTEST_S), LONGEST_S))
+            step = min(max(waited * STEP_SHARE, SHORTEST_S), LONGEST_S)
+            time.sleep(step)
             bar.at()
+
+
+def reach_at_exit(queue: cl.CommandQueue, name: str) -> None:
+    """Wait when the interpreter ends: an interrupt ends the process, as nobody can look at the
+    results any more, and who has interrupted the program is told what is waited for."""
+    import signal
+
+    import pyopencl as cl
+
+    marker = cl.enqueue_marker(queue)
+    queue.flush()
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        end = time.monotonic() + QUIET_S
+        while marker.command_execution_status > cl.command_execution_status.COMPLETE:
+            if time.monotonic() > end:
+                if isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+                    text = f"clfuse: {name} still computes what was launched; Ctrl-C ends it"
+                    print(text, file=sys.stderr, flush=True)
+                _reach(marker)
+                return
+            time.sleep(SHORTEST_S)
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 if _core is not None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
-from clfuse.runtime.context import lost
+from clfuse.runtime.context import lost, waits
 from clfuse.runtime.context.remedies import broken, inventory
 from clfuse.target.costs import COSTS, Costs
 
@@ -71,6 +71,12 @@ def _finish_all(opened: list[Device]) -> None:
         if candidate._queue is not None and candidate.cause is None:
             # The result of what fails now is not needed any more.
             with suppress(DeviceError):
+                is_main = threading.current_thread() is threading.main_thread()
+                if is_main and waits.is_long() and not candidate.lost and not candidate.forked:
+                    lost.call_driver(
+                        candidate, "the end of the program", waits.reach_at_exit,
+                        candidate.queue, candidate.name,
+                    )  # fmt: skip
                 candidate.finish()
 
 

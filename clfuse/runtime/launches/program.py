@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,6 +50,8 @@ class Program:
         Whether the calling thread runs it: see `runtime.drivers.inline`.
     compiled : pyopencl.Program
         From which `runtime.launches.launch` makes kernel objects that keep their arguments.
+    quick : dict of float to int
+        Of `runtime.context.waits`.
     """
 
     device: Device
@@ -59,6 +61,7 @@ class Program:
     kernel: cl.Kernel
     compiled: cl.Program
     inline: bool = False
+    quick: dict[float, int] = field(default_factory=dict)
 
 
 #: Programs kept in memory; the least recently asked for goes first. Measured: a program takes

@@ -22,11 +22,19 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 __all__ = [
-    "Block", "Buffer", "Counted", "allocate", "count_memory", "note_use", "pin", "pool_of",
+    "Block", "Buffer", "Counted", "allocate", "as_bytes", "count_memory", "fresh_copy",
+    "in_c_order", "note_use", "parts_of", "pin", "pool_of",
 ]  # fmt: skip
 
 #: Staged uploads that may be under way before the oldest is waited for: bounds what they pin.
 STAGED_LIMIT = 64
+
+#: Larger copies go in parts of this size: each takes some 20 ms.
+COPIED_AT_ONCE = 1 << 28
+
+#: As much to fresh memory of the host: 25 ms, and twenty times that where the system has to make
+#: room for it first.
+TOUCHED_AT_ONCE = 1 << 26
 
 _clock: Final = itertools.count(1)
 
@@ -199,3 +207,33 @@ def pin(device: Device, event: Any, owner: object) -> None:
             pinned.appendleft((oldest, memory))
             raise lost.waiting(device, error) from error
         lost.check_pinned(device)
+
+
+def in_c_order(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return array if array.flags.c_contiguous else fresh_copy(array)
+
+
+def fresh_copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy in C order, in memory of its own."""
+    if array.nbytes <= TOUCHED_AT_ONCE:
+        return np.array(array, order="C")
+    from .parts import fresh_copy
+
+    return fresh_copy(array, TOUCHED_AT_ONCE)
+
+
+def as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def parts_of(
+    content: npt.NDArray[np.uint8], what: str, device: Device
+) -> Iterable[tuple[int, npt.NDArray[np.uint8]]]:
+    """Bytes to copy, in parts: where each begins, and the bytes. A device that works in the host's
+    memory copies to fresh pages of it."""
+    most = TOUCHED_AT_ONCE if device.traits.unified_memory else COPIED_AT_ONCE
+    if len(content) <= most:
+        return ((0, content),)
+    from .parts import parts
+
+    return parts(content, what, most)

@@ -19,7 +19,19 @@ from clfuse.errors import AllocationError, DeviceError
 from clfuse.runtime.context import lost
 from clfuse.runtime.devices.device import Device
 
-from .blocks import Block, Buffer, Counted, allocate, count_memory, pin, pool_of
+from .blocks import (
+    Block,
+    Buffer,
+    Counted,
+    allocate,
+    as_bytes,
+    count_memory,
+    fresh_copy,
+    in_c_order,
+    parts_of,
+    pin,
+    pool_of,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,9 +49,6 @@ STAGED_NBYTES = 1 << 20
 #: From here on copies of devices with memory of their own go through pinned chunks (`staging`): two
 #: of those are the least that overlap.
 CHUNKED_NBYTES = 1 << 23
-
-#: Larger copies go in parts of this size: each takes some 20 ms.
-COPIED_AT_ONCE = 1 << 28
 
 #: Up to this size what waits on the host becomes a buffer of a device that works in the host's
 #: memory by the driver, which copies it meanwhile: 0.5 us (PoCL) and 2 us (Intel), where a copy in
@@ -169,7 +178,7 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
         As `allocate`.
     """
     if device.forked:
-        return HostBuffer(device, np.array(array, order="C"))
+        return HostBuffer(device, fresh_copy(array))
     buffer = allocate(device, array.nbytes)
     write(buffer, array)
     return buffer
@@ -196,13 +205,13 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     was opened."""
     most = WAITING_NBYTES if device.may_wait else HOST_NBYTES
     if array.nbytes <= most and settings.host_us and settings.fusion and device.fp64:
-        made = HostBuffer(device, np.array(array, order="C"))
+        made = HostBuffer(device, fresh_copy(array))
         made.use = AS_A_WHOLE
         return made
     try:
         return upload(device, array)
     except AllocationError:
-        made = HostBuffer(device, np.array(array, order="C"))
+        made = HostBuffer(device, fresh_copy(array))
         made.use = AS_A_WHOLE
         return made
 
@@ -222,7 +231,7 @@ def on_host(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Hos
     It does not keep the memory on the device: other buffers or views may have it, too.
     """
     with map_to_host(buffer, dtype, shape, write=False) as array:
-        return HostBuffer(buffer.device, np.array(array, order="C"))
+        return HostBuffer(buffer.device, fresh_copy(array))
 
 
 class _Lent:
@@ -292,14 +301,14 @@ def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
         return
     start_ns = time.perf_counter_ns() if events.listeners else 0
     if nbytes <= STAGED_NBYTES:
-        staged = _as_bytes(array.copy())
+        staged = as_bytes(array.copy())
         event = lost.call_driver(
             device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, staged,
             is_blocking=False,
         )  # fmt: skip
         pin(device, event, staged)
     else:
-        _write_and_wait(buffer, np.ascontiguousarray(array))
+        _write_and_wait(buffer, in_c_order(array))
     _tell_copied(True, nbytes, start_ns)
 
 
@@ -317,7 +326,7 @@ def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
 
     device = buffer.device
     device.finish_if_long()
-    for start, part in _parts(_as_bytes(array), "copying to the device"):
+    for start, part in parts_of(as_bytes(array), "copying to the device", device):
         if not _is_staged(buffer, start, part, to_device=True):
             lost.call_driver(
                 device, "an upload", cl.enqueue_copy, device.queue, buffer.mem, part,
@@ -332,26 +341,6 @@ def _is_staged(buffer: Buffer, start: int, part: npt.NDArray[Any], *, to_device:
     from .staging import move_staged
 
     return move_staged(buffer.device, buffer.mem, start, part, to_device=to_device)
-
-
-def _parts(
-    content: npt.NDArray[np.uint8], what: str
-) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
-    """Bytes to copy, in parts between which an interrupt comes and a bar is drawn: where each
-    begins, and the bytes."""
-    if len(content) <= COPIED_AT_ONCE:
-        yield 0, content
-        return
-    from clfuse.progress import Bar
-
-    with Bar(what, len(content), "B") as bar:
-        for start in range(0, len(content), COPIED_AT_ONCE):
-            bar.at(start)
-            yield start, content[start : start + COPIED_AT_ONCE]
-
-
-def _as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    return array.reshape(-1).view(np.uint8)
 
 
 def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
@@ -384,12 +373,13 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
             return result
         memory = _finished_memory(buffer)
         if memory is not None:
-            _as_bytes(result)[...] = memory[: result.nbytes]
+            for start, part in parts_of(as_bytes(result), "copying", buffer.device):
+                part[...] = memory[start : start + len(part)]
             _tell_copied(False, result.nbytes, start_ns)
             return result
         device = buffer.device
         device.finish_if_long()
-        for start, part in _parts(_as_bytes(result), "copying from the device"):
+        for start, part in parts_of(as_bytes(result), "copying from the device", device):
             if not _is_staged(buffer, start, part, to_device=False):
                 lost.call_driver(
                     device, "a download", cl.enqueue_copy, device.queue, part, buffer.mem,
@@ -538,12 +528,12 @@ def host_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
     same; but right after the threads of a BLAS each costs the driver 0.1 ms.
     """
     if type(buffer) is HostBuffer:
-        return _as_bytes(buffer.array)
+        return as_bytes(buffer.array)
     pool = buffer.device.pool
     if pool is None or not pool.in_place:
         return None
     memory: Any = buffer.mem.hostbuf
-    return None if memory is None else _as_bytes(memory)
+    return None if memory is None else as_bytes(memory)
 
 
 def _finished_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
@@ -554,7 +544,7 @@ def _finished_memory(buffer: Buffer) -> npt.NDArray[np.uint8] | None:
     aligned, Intel's runtime maps it by writing its own copy there.
     """
     if buffer.unchanging is not None:
-        return _as_bytes(buffer.unchanging)
+        return as_bytes(buffer.unchanging)
     memory = host_memory(buffer)
     if memory is not None:
         buffer.device.finish()

@@ -1,6 +1,6 @@
 """The collector: what happens while a program runs, as far as its report says it.
 
-Two sources. Where the host is, a thread looks up some 200 times a second (`Sampler`). What clfuse
+Two sources. Where the host is, a thread looks up some 120 times a second (`Sampler`). What clfuse
 does, clfuse tells (`clfuse.events`, and the observers of launches that `clfuse.profile` has, too):
 no decision is made here, and none is made otherwise because somebody listens.
 
@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from clfuse import events
 from clfuse.counters import counters
+from clfuse.ir.nodes import Kind
 
 from .places import NOWHERE, Places
 from .sampler import Sampler
@@ -109,6 +110,7 @@ class PlanSeen:
     traits: Any
     made_at: int
     is_traced: bool = False
+    has_masks: bool = False
     looks: dict[int, float] = field(default_factory=dict)
     entries: dict[tuple[int, ...], list[Entry]] = field(default_factory=dict)
 
@@ -144,7 +146,7 @@ class Collector:
 
     def __init__(self, places: Places | Callable[[str], bool]) -> None:
         self.places = places if isinstance(places, Places) else Places(places)
-        self.sampler = Sampler(self.places, self._tick)
+        self.sampler = Sampler(self.places, self._tick, lambda: self._line)
         self.plans: list[PlanSeen] = []
         self.others: dict[int, Entry] = {}
         self.unseen = 0.0
@@ -156,6 +158,7 @@ class Collector:
         self.fallbacks: dict[tuple[int, str, str], int] = {}
         self.numpy: dict[tuple[int, str], list[float]] = {}  # (line, why) -> count, nanoseconds
         self.evaluations: dict[int, float] = {}
+        self.selecting: set[int] = set()  # lines that wait for the number of elements of a mask
         # Moment, bytes, and the lines that hold them, where those were looked up.
         self.memory: list[tuple[int, int, dict[int, int] | None]] = []
         self.plans_left = 0
@@ -175,7 +178,7 @@ class Collector:
         self._recent: dict[Entry, int] = {}
         self._recent_numpy: dict[tuple[int, str], float] = {}
         self._recent_runs = 0
-        self._recent_looks: dict[int, int] = {}
+        self._recent_looks: dict[tuple[int, bool], int] = {}  # (line, whether NumPy computed)
         self._at_pause: tuple[int, int] | None = None
         self._on_since = 0
         self._timed: list[Any] = []
@@ -266,9 +269,10 @@ class Collector:
             entry.count += count * launched / seen
         if not seen:
             self.unseen += launched
-        all_seen = seen + self._recent_runs
-        for line, count in self._recent_looks.items():
-            more = count * (launched + computed) / max(all_seen, 1)
+        # A look has several launches, or is one evaluation of NumPy's.
+        of_kernels, of_numpy = launched / max(seen, 1), computed / max(self._recent_runs, 1)
+        for (line, by_numpy), count in self._recent_looks.items():
+            more = count * (of_numpy if by_numpy else of_kernels)
             self.evaluations[line] = self.evaluations.get(line, 0.0) + more
         for key, part in self._recent_numpy.items():
             found = self.numpy[key]
@@ -300,7 +304,7 @@ class Collector:
         plan = PlanSeen(
             len(self.plans), schedule, snapshot.items, lines_of(snapshot.nodes),
             computed_by(schedule, snapshot.items), device.name, device.traits,
-            time.perf_counter_ns(),
+            time.perf_counter_ns(), has_masks=_counts(snapshot.items),
         )  # fmt: skip
         self._of_schedule[id(schedule)] = plan
         self.plans.append(plan)
@@ -363,12 +367,14 @@ class Collector:
         line, has_asked = self.places.find_asker(sys._getframe(2))
         self._line = line
         if is_look and has_asked:
-            self._count_look(line)
+            self._count_look(line, by_numpy=False)
         plan = self._of_schedule.get(id(schedule))
         if plan is None:
             self._running = {}
             return
         plan.looks[line] = plan.looks.get(line, 0.0) + 1
+        if plan.has_masks:
+            self.selecting.add(line)
         if all(each == NOWHERE for each in lines):
             lines = plan.lines
         entries = plan.entries.get(lines)
@@ -447,6 +453,8 @@ class Collector:
         self._line = asked_by
         lines = {getattr(node, "line", NOWHERE) for node in snapshot.nodes} - {NOWHERE}
         lines = lines or {asked_by}
+        if _counts(snapshot.items):
+            self.selecting.add(asked_by)
         self._recent_runs += 1
         for line in lines:
             found = self.numpy.setdefault((line, why), [0.0, 0.0])
@@ -455,12 +463,13 @@ class Collector:
             recent = self._recent_numpy.get((line, why), 0.0)
             self._recent_numpy[line, why] = recent + 1 / len(lines)
         if has_asked:
-            self._count_look(asked_by)
+            self._count_look(asked_by, by_numpy=True)
         self.stored(snapshot.nodes)
 
-    def _count_look(self, line: int) -> None:
+    def _count_look(self, line: int, by_numpy: bool) -> None:
         self.evaluations[line] = self.evaluations.get(line, 0.0) + 1
-        self._recent_looks[line] = self._recent_looks.get(line, 0) + 1
+        key = line, by_numpy
+        self._recent_looks[key] = self._recent_looks.get(key, 0) + 1
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -499,6 +508,11 @@ class Collector:
             if len(self.launched) < MOST_ON_TIMELINE:
                 self.launched.append((start_ns + offset, end_ns + offset, entry))
         del self._pending[:done]
+
+
+def _counts(items: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether a snapshot counts what a mask selects."""
+    return any(item[0] is not None and item[0].kind is Kind.COUNTS for item in items)
 
 
 def _times(event: Any, device: Any) -> tuple[int, int, int] | None:

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any, Final
 
 from . import timeline
-from .advice import advice
+from .advice import Advice, advice
 from .collector import PlanSeen
 from .places import STATES
 from .plans import plans
@@ -42,9 +42,6 @@ def _text_of(name: str) -> str:
 def _facts(summary: Summary) -> str:
     seen = summary.collector
     counted = summary.counted
-    host = dict.fromkeys(STATES, 0)
-    for (_, state), elapsed in seen.sampler.elapsed.items():
-        host[state] += elapsed
     awaited = [build for build in seen.builds if not build.is_behind]
     waits = sum([build.end_ns - build.start_ns for build in awaited])
     facts = [
@@ -63,7 +60,9 @@ def _facts(summary: Summary) -> str:
         copied = f"{summary.circumstances.copy_rate / 1e9:.1f} GB/s"
         facts.append((copied, "speed of a copy on the device"))
     items = "".join([f"<li><b>{_escape(value)}</b>{_escape(what)}</li>" for value, what in facts])
-    return f'<ul class="facts">{items}</ul>' + _notes(summary)
+    went = summary.went()
+    where = f'<p id="went">Where the time of the program went: {_escape(went)}.</p>' if went else ""
+    return f'<ul class="facts">{items}</ul>{where}' + _notes(summary)
 
 
 def _notes(summary: Summary) -> str:
@@ -106,10 +105,19 @@ def _advice(summary: Summary) -> str:
         link = f"#{_anchor(summary, each.path, each.line)}"
         parts.append(
             f'<div class="advice" data-rule="{each.rule}"><h3><a'
-            f' href="{link}">{_escape(each.title)}</a>'
+            f' href="{link}">{_escape(each.title)}</a>{_saved(each, summary)}'
             f"</h3><p>{_coded(each.text)}</p></div>"
         )
     return f'<div id="advice">{"".join(parts)}</div>'
+
+
+def _saved(piece: Advice, summary: Summary) -> str:
+    """How much of the run a piece of advice is about."""
+    share = min(piece.saves_ns / max(summary.elapsed_ns, 1), 1.0)
+    if round(100 * share) < 1:
+        return ""
+    title = "what the run would be shorter if this took no time at all"
+    return f' <span class="quiet" title="{title}">up to {100 * share:.0f}% of the run</span>'
 
 
 def _coded(text: str) -> str:
@@ -309,9 +317,11 @@ def _kernels(summary: Summary) -> str:
 # -- the whole -------------------------------------------------------------------------------------
 
 
-def _legend() -> str:
+def _legend(summary: Summary) -> str:
+    host = summary.host()
     items = [
-        f'<li><i class="{"plan-time" if state == "plan" else state}"></i>{_escape(text)}</li>'
+        f'<li><i class="{"plan-time" if state == "plan" else state}"></i>{_escape(text)}'
+        + (f", {time_of(host[state])}</li>" if host.get(state) else "</li>")
         for state, text in STATES.items()
     ]
     items.append('<li><i class="kernel"></i>a kernel on the device</li>')
@@ -331,7 +341,7 @@ def _timeline(summary: Summary) -> str:
         ' drag to'
         ' move</span></div><p id="say"></p>'
         f'<div class="chart"><div class="names">{names}</div>{timeline.lanes(summary)}</div>'
-        f'<div class="ticks" id="ticks">{ends}</div>{_legend()}'
+        f'<div class="ticks" id="ticks">{ends}</div>{_legend(summary)}'
         + (f"<h3>Memory of arrays</h3>{_holders(summary)}{chart}" if memory else "")
     )
 

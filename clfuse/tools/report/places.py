@@ -11,12 +11,14 @@ from typing import Any, Final
 import clfuse
 from clfuse.user_frames import OWN_FOLDERS
 
-__all__ = ["NOWHERE", "PYTHON", "STATES", "Places"]
+__all__ = ["NOWHERE", "PYTHON", "STATES", "WAIT", "Places"]
 
 NOWHERE: Final = -1
 """The number of what no statement of the program has asked for."""
 
 PYTHON: Final = "python"
+
+WAIT: Final = "wait"
 
 STATES: Final[dict[str, str]] = {
     PYTHON: "Python, other packages, and small arrays at the call",
@@ -27,7 +29,7 @@ STATES: Final[dict[str, str]] = {
     "numpy": "NumPy computes what was recorded",
     "fallback": "NumPy computes what no kernel does",
     "library": "a library on the host computes",
-    "wait": "waiting for the device",
+    WAIT: "waiting for the device",
     "copy": "copying between host and device",
 }
 """What the host does -> in words."""
@@ -36,7 +38,7 @@ FLUSH: Final = "flush"
 """What was recorded is evaluated because there is enough of it; the program has not asked."""
 
 _OF_FUNCTIONS: Final = {
-    ("runtime/devices/device.py", "finish"): "wait",
+    ("runtime/devices/device.py", "finish"): WAIT,
     ("runtime/memory/buffers.py", "download"): "copy",
     ("runtime/memory/buffers.py", "write"): "copy",
     ("runtime/memory/buffers.py", "_write_and_wait"): "copy",

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .collector import Build, Collector, Copied, Entry, PlanSeen
-from .places import NOWHERE, PYTHON
+from .places import NOWHERE, PYTHON, STATES
+from .words import time_of
 
 if TYPE_CHECKING:
     from clfuse.schedule.records import Launch
@@ -59,6 +60,7 @@ class Line:
     fallbacks: dict[tuple[str, str], int] = field(default_factory=dict)
     copies: dict[bool, Copied] = field(default_factory=dict)
     builds: list[Build] = field(default_factory=list)
+    has_masks: bool = False  # it selects elements by a mask
     held_nbytes: int = 0  # at the peak of memory
 
     @property
@@ -144,6 +146,22 @@ class Summary:
     def device_ns(self) -> float:
         """Time of all kernels."""
         return sum([kernel.elapsed_ns for kernel in self.kernels if not kernel.is_host])
+
+    def host(self) -> dict[str, int]:
+        """What the program's thread has spent with what (`places.STATES`), the longest first."""
+        found: dict[str, int] = {}
+        for (_, state), elapsed in self.collector.sampler.elapsed.items():
+            found[state] = found.get(state, 0) + elapsed
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def went(self) -> str:
+        """The same in words, without what took less than a hundredth."""
+        host = self.host()
+        total = sum(host.values())
+        return "; ".join([
+            f"{STATES[state]} {time_of(elapsed)} ({100 * elapsed / total:.0f}%)"
+            for state, elapsed in host.items() if elapsed >= total / 100
+        ])  # fmt: skip
 
     def place(self, line: int) -> tuple[str, int] | None:
         """File and line of a number of the collector's."""
@@ -244,6 +262,9 @@ def summarized(collector: Collector, circumstances: Circumstances) -> Summary:
     for (number, direction), copied in collector.copies_of.items():
         if line := line_of(number):
             line.copies[direction] = copied
+    for number in collector.selecting:
+        if line := line_of(number):
+            line.has_masks = True
     for build in collector.builds:
         if line := line_of(build.line):
             line.builds.append(build)

@@ -25,6 +25,8 @@ def figures(summary: Summary) -> str:
         f" in {count(summary.counted['kernels_launched'])} launches,"
         f" {count(summary.counted['host_evaluations'])} evaluations by NumPy"
     ]
+    if went := summary.went():
+        parts.append(f"where the time went: {went}")
     if about.outcome:
         parts.append(f"it did not come to its end: {about.outcome}")
     busy = [(file, line) for file, line in summary.all_lines() if not line.is_idle]

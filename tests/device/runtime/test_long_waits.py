@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clfuse
+from clfuse import progress
 from clfuse.runtime.context import waits
-from clfuse.runtime.memory import buffers
+from clfuse.runtime.memory import blocks, buffers, parts
 from tests.support.queued import Gate
 
 pytestmark = pytest.mark.clfuse_only
@@ -116,10 +122,106 @@ def test_the_work_of_known_plans_adds_up(device: Any, monkeypatch: pytest.Monkey
 
 
 def test_copies_go_in_parts(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "COPIED_AT_ONCE", 1 << 20)
+    for name in ("COPIED_AT_ONCE", "TOUCHED_AT_ONCE"):
+        monkeypatch.setattr(blocks, name, 1 << 20)
     values = np.random.default_rng(1).random(500_001)
-    buffer = buffers.upload(device, values)
-    np.testing.assert_array_equal(buffers.download(buffer, np.float64, values.shape), values)
+    for each in (values, values[::-1]):
+        buffer = buffers.upload(device, each)
+        np.testing.assert_array_equal(buffers.download(buffer, np.float64, each.shape), each)
+
+
+def test_a_snapshot_is_interrupted_between_its_parts(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits on the host, and what is copied to a device from another order."""
+
+    class Interrupted(progress.Bar):
+        def at(self, done: float = 0.0) -> None:
+            if done:
+                raise KeyboardInterrupt
+
+    for name in ("COPIED_AT_ONCE", "TOUCHED_AT_ONCE"):
+        monkeypatch.setattr(blocks, name, 1 << 20)
+    monkeypatch.setattr(parts, "Bar", Interrupted)
+    values = np.arange(1_000_000.0)
+    for snapshot in (
+        lambda: parts.fresh_copy(values, 1 << 20),
+        lambda: buffers.hold(device, values),
+        lambda: buffers.upload(device, values[::-1]),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            snapshot()
+    monkeypatch.undo()
+    with clfuse.device(device):
+        found = (clfuse.asarray(values) + 1).get()
+    np.testing.assert_array_equal(found, np.arange(1_000_000.0) + 1)
+
+
+def test_kernels_of_unknown_work_are_waited_for_in_steps(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the same launch was quick twice; another number of work-items is another launch."""
+    if device.simulation is not None:
+        pytest.skip("a launch is waited for at once")
+    reached = []
+    reach = waits._reach
+    monkeypatch.setattr(waits, "_reach", lambda marker: (reached.append(1), reach(marker)))
+    monkeypatch.setattr(waits, "QUICK_S", 1e9)
+    code = "__kernel void add(__global double *y) { y[get_global_id(0)] += 1; }"
+    with clfuse.config.override(host_us=0, build_after_ms=0, inline=False), clfuse.device(device):
+        add = clfuse.RawKernel(code, "add")
+        y = clfuse.zeros(100)
+        clfuse.evaluate(y)
+        device.finish()
+        counts = []
+        for size in (100, 100, 100, 50):
+            reached.clear()
+            add((size,), (1,), (y,))
+            clfuse.evaluate(y)
+            counts.append(len(reached))
+        assert counts == [1, 1, 0, 1]
+        np.testing.assert_array_equal(y.get(), np.repeat([4.0, 3.0], 50))
+
+
+LAST_WAIT = """
+import sys
+import numpy
+import pyopencl as cl
+import clfuse as np
+from clfuse.runtime.context import waits
+waits.QUIET_S = 0.0
+x = np.asarray(numpy.arange(1000.0)) + np.zeros(1000)
+np.evaluate(x)
+np.synchronize()
+device = np.get_device()
+gate = cl.UserEvent(device.context)
+cl.enqueue_barrier(device.queue, wait_for=[gate])
+waits.add(2 * waits.LONG)
+raise KeyboardInterrupt
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_second_interrupt_ends_the_last_wait(tmp_path: Path) -> None:
+    """The first has ended the program, and what it has launched still runs."""
+    (tmp_path / "program.py").write_text(LAST_WAIT, encoding="utf-8")
+    environment = {**os.environ, "CLFUSE_HOST_US": "0", "CLFUSE_BUILD_AFTER_MS": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "program.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        lines = [process.stderr.readline()]
+        while lines[-1] and "Ctrl-C ends it" not in lines[-1]:
+            lines.append(process.stderr.readline())
+        assert lines[-1], "".join(lines)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == -signal.SIGINT
+    finally:
+        process.kill()
+        process.stderr.close()
 
 
 def test_a_loop_without_looks_waits_for_its_device(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clfuse.tools.report import advice, source_rules
+from clfuse._core import loading
+from clfuse.tools.report import advice
+from clfuse.tools.report.rules import dtypes, piece, source
 from tests.support.reported import reported
 
 pytestmark = pytest.mark.clfuse_only
@@ -221,6 +223,129 @@ PICTURE_ON_PURPOSE = """
     print(float((np.sqrt(x.astype(np.float64)) + 1).sum()))
 """
 
+MASKS = """
+    import clfuse as np
+    z = np.linspace(0, 3, 100_000)
+    for i in range(40):
+        m = z < 2
+        z[m] = z[m] ** 2 + 0.1
+    print(float(z.sum()))
+"""
+
+LABELS = """
+    import clfuse as np
+    x = np.linspace(0, 3, 80_000).reshape(20_000, 4)
+    labels = np.arange(20_000) % 30
+    means = np.array([x[labels == k].mean(axis=0) for k in range(30)])
+    print(float(means.sum()))
+"""
+
+WITHOUT_MASKS = """
+    import clfuse as np
+    z = np.linspace(0, 3, 100_000)
+    for i in range(40):
+        m = z < 2
+        z = np.where(m, z ** 2 + 0.1, z)
+        if z.max() > 1e9:
+            break
+    print(float(z.sum(where=m)))
+"""
+
+PRODUCT = """
+    import clfuse as np
+    x = np.linspace(0, 1, 400_000, dtype=np.float32).reshape(100_000, 4)
+    w = np.array([0.5, 0.25, 0.125, 1.0])
+    print(float(np.exp(-(x @ w)).sum()))
+"""
+
+OWN_CONVERSIONS = """
+    import clfuse as np
+    x = np.linspace(0, 1, 400_000, dtype=np.float32).reshape(100_000, 4)
+    w = np.array([0.5, 0.25, 0.125, 1.0], dtype=np.float32)
+    print(float(np.exp(-(x @ w)).var()), float(x.std()), np.median(x), float(x.mean()))
+"""
+
+WHOLE_NUMBERS = """
+    import clfuse as np
+    x = np.linspace(0, 1, 100_000, dtype=np.float32)
+    y = np.arange(100_000) % 2
+    print(float((y * np.exp(x)).sum()))
+"""
+
+WIDE = """
+    import clfuse as np
+    x = np.linspace(0, 1, 300_000)
+    for i in range(40):
+        x = x + 0.001 * np.sin(x)
+    print(float(x.sum()))
+"""
+
+NARROW = """
+    import clfuse as np
+    x = np.linspace(0, 1, 300_000, dtype=np.float32)
+    for i in range(40):
+        x = x + 0.001 * np.sin(x)
+    print(float(x.sum()))
+"""
+
+WIDE_ON_PURPOSE = """
+    import clfuse as np
+    x = np.linspace(0, 1, 300_000, dtype=np.float64)
+    for i in range(40):
+        x = x + 0.001 * np.sin(x)
+    print(float(x.sum()))
+"""
+
+PATHS = """
+    import clfuse as np
+    found = []
+    for p in range(2000):
+        path = 100 * np.exp(np.linspace(0, 1, 40) * 0.2)
+        found.append(max(float(path.mean()) - 90, 0.0))
+    print(sum(found))
+"""
+
+STEPS = """
+    import clfuse as np
+    x, v = np.ones(40), np.zeros(40)
+    def force(x):
+        return -x + 0.1 * np.sin(x)
+    for i in range(2000):
+        v = v + 0.01 * force(x)
+        x = x + 0.01 * v
+    print(float(x.sum()))
+"""
+
+PYTHONS_OWN = """
+    import clfuse as np
+    total = 0.0
+    for i in range(300_000):
+        total += (i % 7) * 0.5
+    print(total, np.ones(3).sum())
+"""
+
+WINDOWS = """
+    import clfuse as np
+    a = np.linspace(0, 1, 40 * 40).reshape(40, 40)
+    out = np.zeros((40, 40))
+    for k in range(4):
+        for i in range(1, 39):
+            for j in range(1, 39):
+                out[i, j] = np.mean(a[i - 1 : i + 2, j - 1 : j + 2])
+    print(out.sum())
+"""
+
+PAIRS = """
+    import clfuse as np
+    a = np.linspace(0, 1, 40 * 3).reshape(40, 3)
+    d = np.zeros((40, 40))
+    for k in range(4):
+        for i in range(40):
+            for j in range(40):
+                d[i, j] = np.sqrt(((a[i] - a[j]) ** 2).sum())
+    print(d.sum())
+"""
+
 NO_KERNEL = """
     import numpy as np
     print(np.arange(5).sum())
@@ -230,7 +355,7 @@ NO_KERNEL = """
 @pytest.fixture(autouse=True)
 def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules judge what happened, however long it took."""
-    monkeypatch.setattr(advice, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(piece, "LEAST_SHARE", 0.0)
 
 
 @pytest.mark.parametrize(("rule", "text", "line"), [
@@ -244,6 +369,9 @@ def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     ("wide_of_narrow", PICTURE, 5),
     ("whole_power", CUBES, 6),
     ("first_builds", NO_LOOK, 6),
+    ("mask_in_loop", MASKS, 6),
+    ("doubled_dtype", PRODUCT, 5),
+    ("double_precision", WIDE, 5),
 ])  # fmt: skip
 def test_a_rule_finds_its_fault(
     rule: str, text: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -273,6 +401,14 @@ def test_a_rule_finds_its_fault(
     ("wide_of_narrow", MIXED),
     ("whole_power", PRODUCTS),
     ("first_builds", NO_KERNEL),
+    ("mask_in_loop", WITHOUT_MASKS),
+    ("mask_in_loop", LABELS),
+    ("look_in_loop", MASKS),
+    ("jit_for_loop", MASKS),
+    ("doubled_dtype", OWN_CONVERSIONS),
+    ("double_precision", NARROW),
+    ("double_precision", WIDE_ON_PURPOSE),
+    ("no_compiled_part", NO_KERNEL),
 ])  # fmt: skip
 def test_a_rule_is_silent_without_it(
     rule: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -280,22 +416,77 @@ def test_a_rule_is_silent_without_it(
     assert rule not in {each.rule for each in advice.advice(reported(text, tmp_path))}
 
 
-@pytest.mark.parametrize(
-    ("text", "folds"), [(ROWS, "`min`, `mean`"), (ROWS_THEMSELVES, "`median`")]
-)
-def test_loops_over_rows_are_told_of_the_axis(
-    text: str, folds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("text", "what", "words"), [
+    (ROWS, "over rows", "`min`, `mean` with `axis=1`"),
+    (ROWS_THEMSELVES, "over rows", "`median` with `axis=1`"),
+    (WINDOWS, "over windows", "`mean` over its last axes"),
+    (PAIRS, "over pairs of rows", "`sum` with `axis=-1`"),
+])  # fmt: skip
+def test_loops_are_told_what_to_write_for_them(
+    text: str, what: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     summary = reported(text, tmp_path, host_us=1000)
     (found,) = [each for each in advice.advice(summary) if each.rule == "element_loop"]
     assert found.line == 6
-    assert f"{folds} with `axis=1`" in found.text
+    assert what in found.title
+    assert words in found.text
+
+
+@pytest.mark.parametrize(("text", "line", "words"), [
+    (PATHS, 4, "as an axis"), (STEPS, 6, "(`v`, `x`)"),
+])  # fmt: skip
+def test_small_arrays_get_an_axis_or_jit(
+    text: str, line: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = reported(text, tmp_path, host_us=1000)
+    (found,) = [each for each in advice.advice(summary) if each.rule == "small_arrays"]
+    assert found.line == line
+    assert words in found.text
+
+
+@pytest.mark.parametrize(("rule", "text"), [
+    ("small_arrays", PYTHONS_OWN),
+    ("small_arrays", PAIRS),
+])  # fmt: skip
+def test_small_arrays_are_not_seen_elsewhere(
+    rule: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = reported(text, tmp_path, host_us=1000)
+    assert rule not in {each.rule for each in advice.advice(summary) if each.line == 6}
+
+
+@pytest.mark.parametrize(("state", "is_told"), [
+    ("not built", True), ("in use", False), ("off (CLFUSE_COMPILED)", False),
+])  # fmt: skip
+def test_a_missing_compiled_part_is_told(
+    state: str, is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    summary = reported(LOOK, tmp_path)
+    line = next(iter(summary.collector.evaluations))
+    summary.collector.sampler.elapsed[line, "record"] = summary.elapsed_ns
+    monkeypatch.setattr(loading, "state", lambda: state)
+    assert ("no_compiled_part" in {each.rule for each in advice.advice(summary)}) == is_told
+
+
+def test_what_saves_most_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = [each.saves_ns for each in advice.advice(reported(LOOK, tmp_path))]
+    assert len(saved) > 1
+    assert saved == sorted(saved, reverse=True)
+
+
+def test_other_dtypes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = reported(WHOLE_NUMBERS, tmp_path)
+    (found,) = [each for each in advice.advice(summary) if each.rule == "doubled_dtype"]
+    assert "Another operand is int64" in found.text
 
 
 def test_looks_whose_kernels_take_the_time_are_no_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advice, "LEAST_SHARE", 1e-6)
+    monkeypatch.setattr(piece, "LEAST_SHARE", 1e-6)
     summary = reported(LOOK, tmp_path)
     for plan in summary.collector.plans:
         for entries in plan.entries.values():
@@ -305,20 +496,21 @@ def test_looks_whose_kernels_take_the_time_are_no_fault(
 
 
 def test_products_for_powers_are_the_powers() -> None:
-    for exponent in range(3, source_rules.LARGEST_EXPONENT + 1):
-        assert eval(advice._product_for("x", exponent), {"x": 3}) == 3**exponent
+    for exponent in range(3, source.LARGEST_EXPONENT + 1):
+        assert eval(dtypes._product_for("x", exponent), {"x": 3}) == 3**exponent
 
 
 def test_all_rules_have_a_test() -> None:
     marks = test_a_rule_finds_its_fault.pytestmark  # type: ignore[attr-defined]
     tested = {case[0] for mark in marks for case in mark.args[1]}
-    assert tested == {rule.__name__ for rule in advice.RULES}
+    elsewhere = {"small_arrays", "no_compiled_part"}
+    assert tested | elsewhere == {rule.__name__ for rule in advice.RULES}
 
 
 def test_little_of_the_run_is_not_worth_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advice, "LEAST_SHARE", 2.0)
+    monkeypatch.setattr(piece, "LEAST_SHARE", 2.0)
     rules = {each.rule for each in advice.advice(reported(LOOK, tmp_path))}
-    assert rules <= {"doubled_dtype", "element_loop"}  # these ask for other things than a share
+    assert rules <= {"doubled_dtype"}  # this one asks for other things than a share
     assert "look_in_loop" not in rules

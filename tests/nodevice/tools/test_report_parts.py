@@ -13,9 +13,10 @@ import numpy as np
 
 from clfuse.ir.nodes import Kind, loop, structural
 from clfuse.tools.report import places as places_of_frames
-from clfuse.tools.report import sampler, source_rules
-from clfuse.tools.report.places import NOWHERE, PYTHON, STATES, Places
+from clfuse.tools.report import sampler
+from clfuse.tools.report.places import NOWHERE, PYTHON, STATES, WAIT, Places
 from clfuse.tools.report.provenance import shares, with_readers
+from clfuse.tools.report.rules import source
 from clfuse.tools.report.writing import trouble_with
 
 F8 = np.dtype(np.float64)
@@ -88,13 +89,62 @@ for k in range(9):
     def host_ns(first: int, last: int) -> float:
         return sum([taken.get(number, 0.0) for number in range(first, last + 1)])
 
-    found = list(source_rules.loops_over_elements(lines, host_ns, 2.0))
+    found = list(source.loops_over_elements(lines, host_ns, 2.0))
     assert [(each.first, each.last, each.folds) for each in found] == [
         (4, 5, []), (10, 11, ["max", "min"])
     ]  # fmt: skip
-    found = list(source_rules.loops_over_elements(lines, host_ns, 5.0))
+    found = list(source.loops_over_elements(lines, host_ns, 5.0))
     assert [each.first for each in found] == [4]
-    assert list(source_rules.loops_over_elements(["for"], host_ns, 0.0)) == []
+    assert list(source.loops_over_elements(["for"], host_ns, 0.0)) == []
+
+
+def test_loops_say_what_they_take_of_arrays() -> None:
+    lines = """
+for i in range(n):
+    for j in range(n):
+        d[i, j] = np.hypot(a[i] - a[j]).sum()
+for i in range(n):
+    out[i] = a[i : i + 3].max()
+for i in range(n):
+    out[i] = a[2 : n - 1].max() + b[:i]
+""".splitlines()
+    found = list(source.loops_over_elements(lines, lambda first, last: 1.0, 0.5))
+    assert [(each.first, each.is_nested, each.has_windows) for each in found] == [
+        (2, True, False), (5, False, True), (7, False, False)
+    ]  # fmt: skip
+
+
+def test_loops_of_calls_know_what_rounds_hand_on() -> None:
+    lines = """
+import numpy as np
+def f(x):
+    return g(x)
+def g(x):
+    return np.sin(x)
+for p in range(9):
+    z = rng.normal(size=3)
+    s = np.cumsum(z)
+    found.append(s.mean())
+    total += s.max()
+while t < 9:
+    for k in range(3):
+        x = f(x) + y
+    t += 1
+for word in words:
+    counts[word] = len(word.split())
+for p in range(9):
+    a[0] = 1
+    b = a.sum()
+""".splitlines()
+    found = list(source.loops_of_calls(lines, lambda first, last: 1.0, 0.5))
+    carried = [(each.first, each.carried) for each in found]
+    assert carried == [(7, []), (12, ["t", "x"]), (18, ["a"])]
+    assert found[1].spans == [(12, 15), (3, 4), (5, 6)]
+
+
+def test_lines_that_store_to_elements_are_known() -> None:
+    lines = "x[m] = y[m]|z = y[m]|x[m] += (|    1)|x += y[m]|for a in b:|  a[m] = 0".split("|")
+    assert source.lines_that_store(lines) == {1, 3, 4, 7}
 
 
 def test_whole_powers_are_sought_at_the_lines_asked() -> None:
@@ -105,12 +155,12 @@ if (a + b) ** 4 > 1:
     w = y ** 9
 with f(x ** 3) as g: h = x ** 6
 """.splitlines()
-    assert list(source_rules.whole_powers(lines, {2, 3, 4, 5})) == [
+    assert list(source.whole_powers(lines, {2, 3, 4, 5})) == [
         ("x", 3, 2), ("x", 4, 3), ("y", 5, 4)
     ]  # fmt: skip
-    assert list(source_rules.whole_powers(lines, {4})) == [("y", 5, 4)]
-    assert list(source_rules.whole_powers(lines, {6})) == [("x", 3, 6)]
-    assert list(source_rules.whole_powers(lines, set())) == []
+    assert list(source.whole_powers(lines, {4})) == [("y", 5, 4)]
+    assert list(source.whole_powers(lines, {6})) == [("x", 3, 6)]
+    assert list(source.whole_powers(lines, set())) == []
 
 
 def test_work_is_shared_by_operations_and_elements() -> None:
@@ -133,9 +183,30 @@ def test_two_short_stretches_become_the_longer_one() -> None:
     assert sampler._halved(stretches) == [[0, 12, 1, "wait"], [12, 30, 4, "wait"]]
 
 
+def test_waits_that_the_sampler_has_slept_through_count(monkeypatch: Any) -> None:
+    """The thread is woken when the device is done: what was waited is known, and is no Python."""
+    places = Places(lambda file: file == "waiter.py")
+    looks = sampler.Sampler(places, lambda now_ns: None, lambda: 5)
+    waited = [0]
+    monkeypatch.setattr(sampler, "_waited_ns", lambda: waited[0])
+    looks.start(threading.get_ident())
+    looks.stop()
+    looks.elapsed.clear()
+    looks.stretches.clear()
+    looks._last_ns = time.perf_counter_ns() - 50_000_000
+    waited[0] = 30_000_000
+    looks._look()
+    assert looks.elapsed[5, WAIT] == 30_000_000
+    others = sum([elapsed for (_, state), elapsed in looks.elapsed.items() if state != WAIT])
+    assert others >= 20_000_000
+    assert looks.stretches[0][3] == WAIT
+    looks._look()
+    assert looks.elapsed[5, WAIT] == 30_000_000  # once
+
+
 def test_the_sampler_sees_the_line_that_sleeps() -> None:
     places = Places(lambda file: file == "sleeper.py")
-    looks = sampler.Sampler(places, lambda now_ns: None)
+    looks = sampler.Sampler(places, lambda now_ns: None, lambda: NOWHERE)
     looks.start(threading.get_ident())
     exec(compile("\ntime.sleep(0.3)\n", "sleeper.py", "exec"), {"time": time})
     looks.stop()
