@@ -39,6 +39,7 @@ from clfuse.numpy_releases import HAS_DLPACK_1
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import interrupts
+from .receivers import is_written_to
 from .scipy_ufuncs import of_scipy
 
 DLPACK_CPU: Final = (1, 0)
@@ -232,7 +233,7 @@ def shares(asking: types.FrameType, handle: Handle) -> bool:
     module = asking.f_globals.get("__name__")
     if _writes(module) or (_fills(module) and _may_be_blank(handle)):
         return handles.is_writeable(handle)
-    return False
+    return is_written_to(asking)
 
 
 def _may_be_blank(handle: Handle) -> bool:

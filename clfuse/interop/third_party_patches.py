@@ -198,6 +198,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "matplotlib.tri._triinterpolate": {"TriInterpolator.__init__": in_shared_memory},
     "mpl_toolkits.mplot3d.art3d": {"Poly3DCollection.__init__": _host_view},
     "xarray.core.dataset": {"Dataset.interp": deeply(host_view)},
+    "sympy.core.sympify": {"_is_numpy_instance": _host_view},
     "torch": dict.fromkeys(("from_numpy", "as_tensor", "asarray", "tensor"), in_shared_memory),
     "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
     "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},

@@ -435,3 +435,24 @@ def test_error_functions_of_scipy_are_recorded() -> None:
             assert fell_back == (dtype is np.complex64)
             precision = 1e-5 if expected.dtype.itemsize < 8 or dtype is np.complex64 else 1e-13
             np.testing.assert_allclose(found, expected, precision, 1e-300)
+
+
+SYMBOLIC: dict[str, Callable[[Any, Any], Any]] = {
+    "times": lambda x, m: x * m.arange(3.0),
+    "minus": lambda x, m: x - m.ones((2, 2)),
+    "divided": lambda x, m: x / m.arange(1, 4),
+    "power": lambda x, m: x ** m.arange(3),
+    "from the left": lambda x, m: m.arange(3.0) * x,
+    "without axes": lambda x, m: x * m.array(2.0),
+    "an element": lambda x, m: x * m.arange(3.0)[1],
+    "a sum": lambda x, m: x + m.linspace(0, 1, 200_000).sum(),
+    "one": lambda x, m: x * m.array([2.0]),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbols_of_sympy_calculate_with_arrays(name: str) -> None:
+    symbol = pytest.importorskip("sympy").Symbol("x")
+    expected, actual = SYMBOLIC[name](symbol, np), SYMBOLIC[name](symbol, clfuse)
+    assert str(actual) == str(expected)
+    assert np.shape(actual) == np.shape(expected)
