@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import sys
 import threading
 import types
@@ -39,7 +40,6 @@ from clfuse.numpy_releases import HAS_DLPACK_1
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from . import interrupts
-from .receivers import is_written_to
 from .scipy_ufuncs import of_scipy
 
 DLPACK_CPU: Final = (1, 0)
@@ -233,6 +233,10 @@ def shares(asking: types.FrameType, handle: Handle) -> bool:
     module = asking.f_globals.get("__name__")
     if _writes(module) or (_fills(module) and _may_be_blank(handle)):
         return handles.is_writeable(handle)
+    if not _is_of_package(asking.f_code.co_filename):
+        return False
+    from .receivers import is_written_to  # few programs hand arrays to packages
+
     return is_written_to(asking)
 
 
@@ -251,6 +255,19 @@ def _masked() -> tuple[Any, ...]:
     if masked is None or not hasattr(masked, "masked_where"):
         return ()
     return masked.MaskedArray.__new__.__code__, masked.masked_where.__code__
+
+
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+_NOT_ASKED: Final = ("clfuse", "numpy")
+"""Packages that know what they get."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_of_package(file: str) -> bool:
+    parts = file.split(os.sep)
+    places = [place for place, part in enumerate(parts[:-1]) if part in _INSTALLED]
+    return bool(places) and parts[places[-1] + 1] not in _NOT_ASKED
 
 
 WRITERS: Final = (

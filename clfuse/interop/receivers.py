@@ -16,7 +16,6 @@ import enum
 import functools
 import inspect
 import linecache
-import os
 import types
 from collections.abc import Iterator
 from typing import Final
@@ -33,10 +32,8 @@ class Use(enum.Enum):
 
 
 def is_written_to(asking: types.FrameType) -> bool:
-    """Whether the installed package whose code asks for memory, or whoever it returns that to,
+    """Whether the package whose code asks for memory, or whoever it returns that to,
     writes to it; where no source is found, nobody does."""
-    if not _is_of_package(asking.f_code.co_filename):
-        return False
     frame: types.FrameType | None = asking
     while frame is not None:
         use = _use(frame)
@@ -44,19 +41,6 @@ def is_written_to(asking: types.FrameType) -> bool:
             return use is Use.WRITTEN
         frame = frame.f_back
     return False
-
-
-_INSTALLED: Final = ("site-packages", "dist-packages")
-
-_NOT_ASKED: Final = ("clfuse", "numpy")
-"""Packages that know what they get."""
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_of_package(file: str) -> bool:
-    parts = file.split(os.sep)
-    places = [place for place, part in enumerate(parts[:-1]) if part in _INSTALLED]
-    return bool(places) and parts[places[-1] + 1] not in _NOT_ASKED
 
 
 _known: Final[dict[tuple[int, int], tuple[types.CodeType, Use]]] = {}
