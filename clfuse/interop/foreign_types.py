@@ -14,12 +14,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.handle import Handle
 
 __all__ = [
-    "register_with_autoray", "register_with_casadi", "register_with_jax", "register_with_xla",
+    "enter_table", "register_with_autoray", "register_with_casadi", "register_with_jax",
+    "register_with_xla",
 ]  # fmt: skip
 
 
@@ -39,6 +42,24 @@ def register_with_jax(abstract_arrays: types.ModuleType) -> None:
 def register_with_xla(xla: types.ModuleType) -> None:
     """Enter our types where releases of JAX before 0.7 look up what is copied to the device."""
     _enter(getattr(xla, "canonicalize_dtype_handlers", {}))
+
+
+def enter_table(module: types.ModuleType, *path: str) -> None:
+    """In a table by class, which lies in the module at `path`: what stands for NumPy's classes, or
+    for a tuple of them, stands for ours, too."""
+    found: Any = module
+    for name in path:
+        found = getattr(found, name, None)
+    of_class = {
+        kind: value
+        for key, value in (found or {}).items()
+        for kind in (key if isinstance(key, tuple) else (key,))
+    }
+    kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
+    for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
+        value = next((of_class[kind] for kind in theirs.__mro__ if kind in of_class), None)
+        if value is not None:
+            found[ours] = value
 
 
 def _enter(table: dict[type, Callable[[Any], Any]]) -> None:

@@ -83,13 +83,13 @@ DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
 def called_back(turned: Turn) -> Turn:
-    """`turned`; a function of the program's returns what `turned` gives of its results."""
+    """`turned`; of a function of the program's, one whose results are the package's to write to."""
 
     def with_results(value: Any) -> Any:
         if type(value) is types.FunctionType or type(value) is types.MethodType:
             from .opened_objects import Callback
 
-            return Callback(value, turned)
+            return Callback(value, deeply(host_copy))
         return turned(value)
 
     return with_results
@@ -143,16 +143,17 @@ _host_view: Final = arrays(host_view)
 
 _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "json.encoder": {"JSONEncoder.iterencode": _document},
-    "pandas.core.frame": {"DataFrame.__init__": numbers, "DataFrame.__setitem__": numbers,
-                          "DataFrame.insert": numbers},
-    "pandas.core.series": {"Series.__init__": numbers, "Series.__setitem__": numbers},
-    "pandas.core.generic": {"NDFrame.fillna": numbers, "NDFrame.replace": numbers,
-                            "NDFrame.clip": numbers, "NDFrame.where": numbers,
-                            "NDFrame.mask": numbers},
-    "pandas.core.indexing": {"_LocationIndexer.__setitem__": numbers,
-                             "_ScalarAccessIndexer.__setitem__": numbers,
-                             "_AtIndexer.__setitem__": numbers},
-    "pandas.core.indexes.base": {"Index.__new__": numbers, "Index.insert": numbers},
+    **{
+        f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
+        for module, names in (
+            ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"),
+            ("series", "Series.__init__ Series.__setitem__"),
+            ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"),
+            ("indexing", "_LocationIndexer.__setitem__ _ScalarAccessIndexer.__setitem__"
+             " _AtIndexer.__setitem__"),
+            ("indexes.base", "Index.__new__ Index.insert"),
+        )
+    },
 }  # fmt: skip
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
@@ -164,11 +165,20 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "pandas.core.ops.common": {"item_from_zerodim": _host_view},
     "pandas.core.arrays.numeric": {"NumericArray.__init__": arrays(host_copy)},
     "pandas.core.arrays.boolean": {"BooleanArray.__init__": arrays(host_copy)},
-    "pandas.core.algorithms": {"_ensure_arraylike": _host_view, "isin": numbers},
+    "pandas.core.arrays.numpy_": {"NumpyExtensionArray.__init__": arrays(host_copy)},
+    "pandas.core.algorithms": {
+        "_ensure_arraylike": _host_view, "isin": numbers, "take": _host_view,
+    },
+    "pandas._libs.window.aggregations": dict.fromkeys(  # bounds that a user's indexer has made
+        map("roll_{}".format, ("apply first kurt last max mean median_c min nunique quantile rank"
+                               " skew sum var").split()), _host_view,
+    ),
     "pandas.core.groupby.grouper": {"get_grouper": _host_view},
     "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
     "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": _host_view},
+    "astropy.convolution.kernels": {"CustomKernel.array": _host_view},
+    "astropy.utils.misc": {"JsonCustomEncoder.default": deeply(host_view)},
     # What is no array is text to be read to the one, and a file or a list to the other.
     "numpy._core.defchararray": {"array": _host_view, "asarray": _host_view},
     "numpy._core.records": {"array": _host_view},
@@ -216,37 +226,15 @@ SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
 but NumPy's."""
 
 
-def _tabled(*path: str) -> Callable[[types.ModuleType], None]:
-    """A patch: in a table by class, which lies in the module at `path`, what stands for NumPy's
-    classes, or for a tuple of them, stands for ours, too."""
+def _foreign(name: str, *arguments: str) -> Callable[[types.ModuleType], None]:
+    """A patch: what the function of `foreign_types` of this name does."""
 
-    def enter(module: types.ModuleType) -> None:
-        found: Any = module
-        for name in path:
-            found = getattr(found, name, None)
-        of_class = {
-            kind: value
-            for key, value in (found or {}).items()
-            for kind in (key if isinstance(key, tuple) else (key,))
-        }
-        kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
-        for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
-            value = next((of_class[kind] for kind in theirs.__mro__ if kind in of_class), None)
-            if value is not None:
-                found[ours] = value
-
-    return enter
-
-
-def _registered(library: str) -> Callable[[types.ModuleType], None]:
-    """A patch: `foreign_types` registers with a library."""
-
-    def register(module: types.ModuleType) -> None:
+    def patch(module: types.ModuleType) -> None:
         from . import foreign_types  # few programs use both
 
-        getattr(foreign_types, f"register_with_{library}")(module)
+        getattr(foreign_types, name)(module, *arguments)
 
-    return register
+    return patch
 
 
 def _keep_generators(random: Any) -> None:
@@ -264,14 +252,14 @@ def _keep_generators(random: Any) -> None:
 
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
     "numpy.random": _keep_generators,
-    "autoray.autoray": _registered("autoray"),
-    "casadi.casadi": _registered("casadi"),
-    "deap.creator": _tabled("class_replacers"),
-    "jax._src.abstract_arrays": _registered("jax"),
-    "jax._src.interpreters.xla": _registered("xla"),
-    "torch.utils.data._utils.collate": _tabled("default_collate_fn_map"),
-    "autograd.numpy.numpy_boxes": _tabled("Box", "type_mappings"),
-    "autograd.numpy.numpy_vspaces": _tabled("VSpace", "mappings"),
+    "autoray.autoray": _foreign("register_with_autoray"),
+    "casadi.casadi": _foreign("register_with_casadi"),
+    "deap.creator": _foreign("enter_table", "class_replacers"),
+    "jax._src.abstract_arrays": _foreign("register_with_jax"),
+    "jax._src.interpreters.xla": _foreign("register_with_xla"),
+    "torch.utils.data._utils.collate": _foreign("enter_table", "default_collate_fn_map"),
+    "autograd.numpy.numpy_boxes": _foreign("enter_table", "Box", "type_mappings"),
+    "autograd.numpy.numpy_vspaces": _foreign("enter_table", "VSpace", "mappings"),
 }
 """Module -> what is done to it as a whole."""
 
@@ -287,8 +275,8 @@ PACKAGES: Final[dict[str, Turn]] = {
         in_shared_memory,
     ),
     **dict.fromkeys(  # they read
-        ("arviz", "awkward", "catboost", "control", "corner", "lightgbm", "mlxtend", "polars",
-         "pyarrow", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
+        ("arviz", "awkward", "catboost", "control", "corner", "lightgbm", "mlxtend",
+         "polars", "pyarrow", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
          "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
@@ -327,24 +315,38 @@ _LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.Me
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
 
+COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
+"""Parameters, and attributes of estimators, by which a package writes to what it is given: where
+they are false; ``overwrite_...``, where it is true."""
+
+
+def _overwrites(options: Mapping[str, Any]) -> bool:
+    return any(
+        name in COPIES if value is False else value is True and name.startswith("overwrite_")
+        for name, value in options.items()
+    )
+
 
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
-    """`function`, which gets what `turned` gives of each of its arguments."""
+    """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
+    write to these, they share memory."""
     looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
+
+    def shared(value: Any) -> Any:
+        return turned(in_shared_memory(value))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            if looked_into.isdisjoint(map(type, args)):
-                return function(*args)
-            return function(*map(turned, args))
-        if looked_into.isdisjoint(map(type, (*args, *kwargs.values()))):
+        given = (*args, *kwargs.values()) if kwargs else args
+        if looked_into.isdisjoint(map(type, given)):
             return function(*args, **kwargs)
+        owner = getattr(args[0], "__dict__", {}) if args else {}
+        turn = shared if _overwrites(kwargs) or _overwrites(owner) else turned
         named = {
-            name: in_shared_memory(value) if name in OUTPUTS else turned(value)
+            name: in_shared_memory(value) if name in OUTPUTS else turn(value)
             for name, value in kwargs.items()
         }
-        return function(*map(turned, args), **named)
+        return function(*map(turn, args), **named)
 
     return call
 
