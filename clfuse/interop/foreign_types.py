@@ -5,7 +5,8 @@ autoray looks functions up by the package that the type of an array comes from.
 
 JAX looks the type of an argument up: for its abstract value, and for what is copied to its device.
 Arrays and lazy scalars of ours are entered there as what NumPy's arrays in their memory are; its
-``jax.numpy`` asks for ``__jax_array__`` besides. CasADi asks for ``__DM__``, a matrix of its own.
+``jax.numpy`` asks for ``__jax_array__`` besides. CasADi asks for ``__DM__``, a matrix of its own,
+xarray for ``_repr_inline_``, a line of text.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.handle import Handle
 
 __all__ = [
-    "enter_table", "register_with_autoray", "register_with_casadi", "register_with_jax",
-    "register_with_xla",
+    "enter_table", "index_in_xarray", "register_with_autoray", "register_with_casadi",
+    "register_with_jax", "register_with_xla", "show_in_xarray",
 ]  # fmt: skip
 
 
@@ -84,7 +85,25 @@ def register_with_casadi(casadi: types.ModuleType) -> None:
     _answer("__DM__", lambda handle: casadi.DM(_on_host(handle)))
 
 
-def _answer(protocol: str, method: Callable[[Handle], Any]) -> None:
+def show_in_xarray(formatting: types.ModuleType) -> None:
+    """Let the texts of datasets show some numbers of our arrays, as of NumPy's."""
+    _answer("_repr_inline_", formatting.format_array_flat)
+
+
+def index_in_xarray(indexing: Any) -> None:
+    """Have our arrays indexed as those that take NumPy's indices, element by element, too: xarray
+    asks for the array API first, which has none of these."""
+    plain = indexing.as_indexable
+
+    def as_indexable(array: Any) -> Any:
+        if type(array) is handles.ARRAY:
+            return indexing.NdArrayLikeIndexingAdapter(array)
+        return plain(array)
+
+    indexing.as_indexable = as_indexable
+
+
+def _answer(protocol: str, method: Callable[..., Any]) -> None:
     for kind in _kinds():
         setattr(kind, protocol, method)
 

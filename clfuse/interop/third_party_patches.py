@@ -124,10 +124,6 @@ DEEPEST: Final = 8
 """Documents of json are looked into so far: a list that contains itself has to end."""
 
 
-def _document(value: Any) -> Any:
-    return numbers(value, DEEPEST)
-
-
 def _of_its_namespace(handle: Handle) -> Any:
     """What SciPy asks for namespace and device. Unless it takes arrays of other libraries for what
     they are (SCIPY_ARRAY_API), it works with NumPy's functions, which know the processor alone: an
@@ -142,7 +138,7 @@ _NUMPYS: Final = np.empty(0)
 _host_view: Final = arrays(host_view)
 
 _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
-    "json.encoder": {"JSONEncoder.iterencode": _document},
+    "json.encoder": {"JSONEncoder.iterencode": functools.partial(numbers, depth=DEEPEST)},
     **{
         f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
         for module, names in (
@@ -257,6 +253,8 @@ PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
     "deap.creator": _foreign("enter_table", "class_replacers"),
     "jax._src.abstract_arrays": _foreign("register_with_jax"),
     "jax._src.interpreters.xla": _foreign("register_with_xla"),
+    "xarray.core.formatting": _foreign("show_in_xarray"),
+    "xarray.core.indexing": _foreign("index_in_xarray"),
     "torch.utils.data._utils.collate": _foreign("enter_table", "default_collate_fn_map"),
     "autograd.numpy.numpy_boxes": _foreign("enter_table", "Box", "type_mappings"),
     "autograd.numpy.numpy_vspaces": _foreign("enter_table", "VSpace", "mappings"),
