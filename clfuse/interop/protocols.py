@@ -233,11 +233,7 @@ def shares(asking: types.FrameType, handle: Handle) -> bool:
     module = asking.f_globals.get("__name__")
     if _writes(module) or (_fills(module) and _may_be_blank(handle)):
         return handles.is_writeable(handle)
-    if not _is_of_package(asking.f_code.co_filename):
-        return False
-    from .receivers import is_written_to  # few programs hand arrays to packages
-
-    return is_written_to(asking)
+    return _is_of_package(asking.f_code.co_filename) and _judge_of_receivers()(asking)
 
 
 def _may_be_blank(handle: Handle) -> bool:
@@ -268,6 +264,13 @@ def _is_of_package(file: str) -> bool:
     parts = file.split(os.sep)
     places = [place for place, part in enumerate(parts[:-1]) if part in _INSTALLED]
     return bool(places) and parts[places[-1] + 1] not in _NOT_ASKED
+
+
+@functools.cache
+def _judge_of_receivers() -> Callable[[types.FrameType], bool]:
+    from .receivers import is_written_to  # few programs hand arrays to packages
+
+    return is_written_to
 
 
 WRITERS: Final = (

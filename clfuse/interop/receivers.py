@@ -36,7 +36,8 @@ def is_written_to(asking: types.FrameType) -> bool:
     writes to it; where no source is found, nobody does."""
     frame: types.FrameType | None = asking
     while frame is not None:
-        use = _use(frame)
+        known = _known.get((id(frame.f_code), frame.f_lasti))
+        use = _use(frame) if known is None else known[1]
         if use is not Use.RETURNED:
             return use is Use.WRITTEN
         frame = frame.f_back
@@ -50,14 +51,12 @@ MOST_KNOWN: Final = 4096
 
 
 def _use(frame: types.FrameType) -> Use:
-    """The use of what the call that a frame is in gives."""
-    code, place = frame.f_code, frame.f_lasti
-    known = _known.get((id(code), place))
-    if known is None:
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
-        known = _known[id(code), place] = code, _judged(frame)
-    return known[1]
+    """The use of what the call that a frame is in gives, which is known then."""
+    if len(_known) >= MOST_KNOWN:
+        _known.clear()
+    use = _judged(frame)
+    _known[id(frame.f_code), frame.f_lasti] = frame.f_code, use
+    return use
 
 
 def _judged(frame: types.FrameType) -> Use:
