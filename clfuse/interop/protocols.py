@@ -253,7 +253,8 @@ def _masked() -> tuple[Any, ...]:
     return masked.MaskedArray.__new__.__code__, masked.masked_where.__code__
 
 
-_INSTALLED: Final = ("site-packages", "dist-packages")
+INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
+"""What installers call the folders that they install into."""
 
 _NOT_ASKED: Final = ("clfuse", "numpy")
 """Packages that know what they get."""
@@ -262,7 +263,7 @@ _NOT_ASKED: Final = ("clfuse", "numpy")
 @functools.lru_cache(maxsize=1024)
 def _is_of_package(file: str) -> bool:
     parts = file.split(os.sep)
-    places = [place for place, part in enumerate(parts[:-1]) if part in _INSTALLED]
+    places = [place for place, part in enumerate(parts[:-1]) if part in INSTALLED]
     return bool(places) and parts[places[-1] + 1] not in _NOT_ASKED
 
 

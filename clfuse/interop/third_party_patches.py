@@ -32,6 +32,8 @@ from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.config import at_import
 from clfuse.functions.rebound import for_ours
 
+from .protocols import INSTALLED
+
 Turn = Callable[[Any], Any]
 Opened = Callable[[Any], Callable[..., Any]]
 
@@ -314,8 +316,11 @@ OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
 
 COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
-"""Parameters, and attributes of estimators, by which a package writes to what it is given: where
-they are false; ``overwrite_...``, where it is true."""
+"""Parameters, and attributes of estimators, that are false where what is given is written to."""
+
+
+IN_PLACE: Final = frozenset(("incr_mean_variance_axis", "lobpcg"))
+"""Functions that write to what they are given, or whose compiled code asks as if they did."""
 
 
 def _overwrites(options: Mapping[str, Any]) -> bool:
@@ -329,6 +334,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
     write to these, they share memory."""
     looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
+    always = getattr(function, "__name__", "") in IN_PLACE
 
     def shared(value: Any) -> Any:
         return turned(in_shared_memory(value))
@@ -339,7 +345,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         if looked_into.isdisjoint(map(type, given)):
             return function(*args, **kwargs)
         owner = getattr(args[0], "__dict__", {}) if args else {}
-        turn = shared if _overwrites(kwargs) or _overwrites(owner) else turned
+        turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
         named = {
             name: in_shared_memory(value) if name in OUTPUTS else turn(value)
             for name, value in kwargs.items()
@@ -386,9 +392,6 @@ def _is_installed(module: types.ModuleType) -> bool:
     code has made has no file."""
     file = getattr(module, "__file__", None)
     return file is None or not INSTALLED.isdisjoint(file.split(os.sep))
-
-
-INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
 
 
 def open_compiled(module: types.ModuleType) -> None:

@@ -16,6 +16,9 @@ from tests.support.agreement import host
 COLUMNS = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 4.5]])
 
 
+IRREGULAR = np.random.default_rng(5).normal(size=(20, 2))
+
+
 def _set(made: Any, place: Any, value: float) -> Any:
     made.iloc[place] = value
     return made
@@ -37,6 +40,14 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "solve": lambda x, get: get("scipy.linalg").solve(
         np.array([[2.0, 1.0], [1.0, 3.0]]), x[0], overwrite_b=True
     ),
+    "eigenvectors": lambda x, get: get("scipy.sparse.linalg").lobpcg(
+        get("scipy.sparse").diags_array(np.arange(1.0, 21.0)),
+        x.T.repeat(10, 1)[:, :20].T + IRREGULAR, Y=np.eye(20, 1), largest=False, maxiter=60,
+    )[0],
+    "moments": lambda x, get: get("sklearn.utils.sparsefuncs").incr_mean_variance_axis(
+        get("scipy.sparse").csr_matrix(COLUMNS), axis=0,
+        last_mean=x[0], last_var=x[1], last_n=x[2],
+    )[0],
     "series": lambda x, get: _set(get("pandas").Series(x[1], copy=False), 0, 9).to_numpy(),
     "frame": lambda x, get: _set(get("pandas").DataFrame(x, copy=False), (0, 1), 9).to_numpy(),
 }  # fmt: skip
