@@ -355,7 +355,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
     return call
 
 
-def open_doors(module: types.ModuleType) -> None:
+def open_doors(module: types.ModuleType, is_new: bool = False) -> None:
     """Put our functions before those of the module, also where they were imported from it."""
     package = module.__name__.partition(".")[0]
     if not _has_doors(module.__name__):
@@ -378,7 +378,7 @@ def open_doors(module: types.ModuleType) -> None:
     for below in list(vars(module).values()) if package in PACKAGES else ():
         if isinstance(below, types.ModuleType) and _is_made_by(below, module):
             open_doors(below)
-    _open(module, _doors_of(module))
+    _open(module, _doors_of(module), is_new)
 
 
 def _takes_numpys_alone(package: str) -> bool:
@@ -400,13 +400,13 @@ def open_compiled(module: types.ModuleType) -> None:
     _open(module, _all_doors(module, in_shared_memory))
 
 
-def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
+def _open(module: types.ModuleType, doors: Mapping[str, Opened], is_new: bool = False) -> None:
     from .opened_objects import name_for_pickle, open_subclass
 
-    package = module.__name__.partition(".")[0]
-    family = [
-        other for name, other in list(sys.modules.items()) if name.partition(".")[0] == package
-    ]
+    prefix, last = module.__name__.partition(".")[0], reversed(list(sys.modules.items()))
+    family = [other for name, other in last if name.startswith(prefix)]
+    if is_new and module in family:  # what was there before has imported nothing from it yet
+        family = family[: family.index(module)]
     made: dict[str, tuple[Any, Any]] = {}
     for name, opened in doors.items():
         kind, is_method, method = name.partition(".")
@@ -583,7 +583,7 @@ class Doors:
 
             def exec_module(module: types.ModuleType) -> None:
                 execute(module)
-                open_doors(module)
+                open_doors(module, is_new=True)
 
             loader.exec_module = exec_module
         return found
