@@ -29,7 +29,7 @@ EXTRAS = {
     "ecosystem": [
         "PyWavelets", "autograd", "einops", "h5py", "ipykernel", "ipython", "jax", "matplotlib",
         "nbclient", "numba", "opencv-python-headless", "pandas", "polars", "scikit-learn", "scipy",
-        "xarray",
+        "sympy", "xarray",
     ],
     # `bash ci/docs`: the site, and the pictures of its gallery.
     "docs": ["furo", "matplotlib", "myst-parser", "sphinx>=8"],

@@ -5,7 +5,8 @@ autoray looks functions up by the package that the type of an array comes from.
 
 JAX looks the type of an argument up: for its abstract value, and for what is copied to its device.
 Arrays and lazy scalars of ours are entered there as what NumPy's arrays in their memory are; its
-``jax.numpy`` asks for ``__jax_array__`` besides. CasADi asks for ``__DM__``, a matrix of its own.
+``jax.numpy`` asks for ``__jax_array__`` besides. CasADi asks for ``__DM__``, a matrix of its own,
+xarray for ``_repr_inline_``, a line of text.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.handle import Handle
 
 __all__ = [
-    "register_with_autoray", "register_with_casadi", "register_with_jax", "register_with_xla",
+    "enter_table", "index_in_xarray", "register_with_autoray", "register_with_casadi",
+    "register_with_jax", "register_with_xla", "show_in_xarray",
 ]  # fmt: skip
 
 
@@ -39,6 +43,24 @@ def register_with_jax(abstract_arrays: types.ModuleType) -> None:
 def register_with_xla(xla: types.ModuleType) -> None:
     """Enter our types where releases of JAX before 0.7 look up what is copied to the device."""
     _enter(getattr(xla, "canonicalize_dtype_handlers", {}))
+
+
+def enter_table(module: types.ModuleType, *path: str) -> None:
+    """In a table by class, which lies in the module at `path`: what stands for NumPy's classes, or
+    for a tuple of them, stands for ours, too."""
+    found: Any = module
+    for name in path:
+        found = getattr(found, name, None)
+    of_class = {
+        kind: value
+        for key, value in (found or {}).items()
+        for kind in (key if isinstance(key, tuple) else (key,))
+    }
+    kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
+    for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
+        value = next((of_class[kind] for kind in theirs.__mro__ if kind in of_class), None)
+        if value is not None:
+            found[ours] = value
 
 
 def _enter(table: dict[type, Callable[[Any], Any]]) -> None:
@@ -63,7 +85,25 @@ def register_with_casadi(casadi: types.ModuleType) -> None:
     _answer("__DM__", lambda handle: casadi.DM(_on_host(handle)))
 
 
-def _answer(protocol: str, method: Callable[[Handle], Any]) -> None:
+def show_in_xarray(formatting: types.ModuleType) -> None:
+    """Let the texts of datasets show some numbers of our arrays, as of NumPy's."""
+    _answer("_repr_inline_", formatting.format_array_flat)
+
+
+def index_in_xarray(indexing: Any) -> None:
+    """Have our arrays indexed as those that take NumPy's indices, element by element, too: xarray
+    asks for the array API first, which has none of these."""
+    plain = indexing.as_indexable
+
+    def as_indexable(array: Any) -> Any:
+        if type(array) is handles.ARRAY:
+            return indexing.NdArrayLikeIndexingAdapter(array)
+        return plain(array)
+
+    indexing.as_indexable = as_indexable
+
+
+def _answer(protocol: str, method: Callable[..., Any]) -> None:
     for kind in _kinds():
         setattr(kind, protocol, method)
 

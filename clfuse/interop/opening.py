@@ -19,6 +19,7 @@ from clfuse.arrays import handle as handles
 from clfuse.config import at_import
 from clfuse.functions.rebound import for_ours
 
+from .protocols import INSTALLED
 from .third_party_patches import (
     APART,
     COMPILED,
@@ -44,24 +45,41 @@ _LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.Me
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
 
+COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
+"""Parameters, and attributes of estimators, that are false where what is given is written to."""
+
+IN_PLACE: Final = frozenset(("incr_mean_variance_axis", "lobpcg"))
+"""Functions that write to what they are given, or whose compiled code asks as if they did."""
+
+
+def _overwrites(options: Mapping[str, Any]) -> bool:
+    return any(
+        name in COPIES if value is False else value is True and name.startswith("overwrite_")
+        for name, value in options.items()
+    )
+
 
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
-    """`function`, which gets what `turned` gives of each of its arguments."""
+    """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
+    write to these, they share memory."""
     looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
+    always = getattr(function, "__name__", "") in IN_PLACE
+
+    def shared(value: Any) -> Any:
+        return turned(in_shared_memory(value))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            if looked_into.isdisjoint(map(type, args)):
-                return function(*args)
-            return function(*map(turned, args))
-        if looked_into.isdisjoint(map(type, (*args, *kwargs.values()))):
+        given = (*args, *kwargs.values()) if kwargs else args
+        if looked_into.isdisjoint(map(type, given)):
             return function(*args, **kwargs)
+        owner = getattr(args[0], "__dict__", {}) if args else {}
+        turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
         named = {
-            name: in_shared_memory(value) if name in OUTPUTS else turned(value)
+            name: in_shared_memory(value) if name in OUTPUTS else turn(value)
             for name, value in kwargs.items()
         }
-        return function(*map(turned, args), **named)
+        return function(*map(turn, args), **named)
 
     return call
 
@@ -103,10 +121,6 @@ def _is_installed(module: types.ModuleType) -> bool:
     code has made has no file."""
     file = getattr(module, "__file__", None)
     return file is None or not INSTALLED.isdisjoint(file.split(os.sep))
-
-
-INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
-
 
 def open_compiled(module: types.ModuleType) -> None:
     """Have the functions of a compiled module of the program's take our arrays, in whose memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import sys
 import threading
 import types
@@ -232,7 +233,7 @@ def shares(asking: types.FrameType, handle: Handle) -> bool:
     module = asking.f_globals.get("__name__")
     if _writes(module) or (_fills(module) and _may_be_blank(handle)):
         return handles.is_writeable(handle)
-    return False
+    return _is_of_package(asking.f_code.co_filename) and _judge_of_receivers()(asking)
 
 
 def _may_be_blank(handle: Handle) -> bool:
@@ -250,6 +251,27 @@ def _masked() -> tuple[Any, ...]:
     if masked is None or not hasattr(masked, "masked_where"):
         return ()
     return masked.MaskedArray.__new__.__code__, masked.masked_where.__code__
+
+
+INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
+"""What installers call the folders that they install into."""
+
+_NOT_ASKED: Final = ("clfuse", "numpy")
+"""Packages that know what they get."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_of_package(file: str) -> bool:
+    parts = file.split(os.sep)
+    places = [place for place, part in enumerate(parts[:-1]) if part in INSTALLED]
+    return bool(places) and parts[places[-1] + 1] not in _NOT_ASKED
+
+
+@functools.cache
+def _judge_of_receivers() -> Callable[[types.FrameType], bool]:
+    from .receivers import is_written_to  # few programs hand arrays to packages
+
+    return is_written_to
 
 
 WRITERS: Final = (

@@ -77,13 +77,13 @@ DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
 def called_back(turned: Turn) -> Turn:
-    """`turned`; a function of the program's returns what `turned` gives of its results."""
+    """`turned`; of a function of the program's, one whose results are the package's to write to."""
 
     def with_results(value: Any) -> Any:
         if type(value) is types.FunctionType or type(value) is types.MethodType:
             from .opened_objects import Callback
 
-            return Callback(value, turned)
+            return Callback(value, deeply(host_copy))
         return turned(value)
 
     return with_results
@@ -118,10 +118,6 @@ DEEPEST: Final = 8
 """Documents of json are looked into so far: a list that contains itself has to end."""
 
 
-def _document(value: Any) -> Any:
-    return numbers(value, DEEPEST)
-
-
 def _of_its_namespace(handle: Handle) -> Any:
     """What SciPy asks for namespace and device. Unless it takes arrays of other libraries for what
     they are (SCIPY_ARRAY_API), it works with NumPy's functions, which know the processor alone: an
@@ -136,17 +132,18 @@ _NUMPYS: Final = np.empty(0)
 in_host_view: Final = arrays(host_view)
 
 _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
-    "json.encoder": {"JSONEncoder.iterencode": _document},
-    "pandas.core.frame": {"DataFrame.__init__": numbers, "DataFrame.__setitem__": numbers,
-                          "DataFrame.insert": numbers},
-    "pandas.core.series": {"Series.__init__": numbers, "Series.__setitem__": numbers},
-    "pandas.core.generic": {"NDFrame.fillna": numbers, "NDFrame.replace": numbers,
-                            "NDFrame.clip": numbers, "NDFrame.where": numbers,
-                            "NDFrame.mask": numbers},
-    "pandas.core.indexing": {"_LocationIndexer.__setitem__": numbers,
-                             "_ScalarAccessIndexer.__setitem__": numbers,
-                             "_AtIndexer.__setitem__": numbers},
-    "pandas.core.indexes.base": {"Index.__new__": numbers, "Index.insert": numbers},
+    "json.encoder": {"JSONEncoder.iterencode": functools.partial(numbers, depth=DEEPEST)},
+    **{
+        f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
+        for module, names in (
+            ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"),
+            ("series", "Series.__init__ Series.__setitem__"),
+            ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"),
+            ("indexing", "_LocationIndexer.__setitem__ _ScalarAccessIndexer.__setitem__"
+             " _AtIndexer.__setitem__"),
+            ("indexes.base", "Index.__new__ Index.insert"),
+        )
+    },
 }  # fmt: skip
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
@@ -158,11 +155,20 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "pandas.core.ops.common": {"item_from_zerodim": in_host_view},
     "pandas.core.arrays.numeric": {"NumericArray.__init__": arrays(host_copy)},
     "pandas.core.arrays.boolean": {"BooleanArray.__init__": arrays(host_copy)},
-    "pandas.core.algorithms": {"_ensure_arraylike": in_host_view, "isin": numbers},
+    "pandas.core.arrays.numpy_": {"NumpyExtensionArray.__init__": arrays(host_copy)},
+    "pandas.core.algorithms": {
+        "_ensure_arraylike": in_host_view, "isin": numbers, "take": in_host_view,
+    },
+    "pandas._libs.window.aggregations": dict.fromkeys(  # bounds that a user's indexer has made
+        map("roll_{}".format, ("apply first kurt last max mean median_c min nunique quantile rank"
+                               " skew sum var").split()), in_host_view,
+    ),
     "pandas.core.groupby.grouper": {"get_grouper": in_host_view},
     "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
     "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": in_host_view},
+    "astropy.convolution.kernels": {"CustomKernel.array": in_host_view},
+    "astropy.utils.misc": {"JsonCustomEncoder.default": deeply(host_view)},
     # What is no array is text to be read to the one, and a file or a list to the other.
     "numpy._core.defchararray": {"array": in_host_view, "asarray": in_host_view},
     "numpy._core.records": {"array": in_host_view},
@@ -192,6 +198,8 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "matplotlib.tri._triinterpolate": {"TriInterpolator.__init__": in_shared_memory},
     "mpl_toolkits.mplot3d.art3d": {"Poly3DCollection.__init__": in_host_view},
     "xarray.core.dataset": {"Dataset.interp": deeply(host_view)},
+    "networkx.convert": {"to_networkx_graph": in_host_view},
+    "sympy.core.sympify": {"_is_numpy_instance": in_host_view},
     "torch": dict.fromkeys(("from_numpy", "as_tensor", "asarray", "tensor"), in_shared_memory),
     "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
     "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},
@@ -208,37 +216,15 @@ SOLVERS: Final[Mapping[str, Mapping[str, str]]] = {
 but NumPy's."""
 
 
-def _tabled(*path: str) -> Callable[[types.ModuleType], None]:
-    """A patch: in a table by class, which lies in the module at `path`, what stands for NumPy's
-    classes, or for a tuple of them, stands for ours, too."""
+def _foreign(name: str, *arguments: str) -> Callable[[types.ModuleType], None]:
+    """A patch: what the function of `foreign_types` of this name does."""
 
-    def enter(module: types.ModuleType) -> None:
-        found: Any = module
-        for name in path:
-            found = getattr(found, name, None)
-        of_class = {
-            kind: value
-            for key, value in (found or {}).items()
-            for kind in (key if isinstance(key, tuple) else (key,))
-        }
-        kinds = [(dtype.type, scalar) for dtype, scalar in handles.SCALAR_OF.items()]
-        for theirs, ours in [(np.ndarray, handles.ARRAY), *kinds]:
-            value = next((of_class[kind] for kind in theirs.__mro__ if kind in of_class), None)
-            if value is not None:
-                found[ours] = value
-
-    return enter
-
-
-def _registered(library: str) -> Callable[[types.ModuleType], None]:
-    """A patch: `foreign_types` registers with a library."""
-
-    def register(module: types.ModuleType) -> None:
+    def patch(module: types.ModuleType) -> None:
         from . import foreign_types  # few programs use both
 
-        getattr(foreign_types, f"register_with_{library}")(module)
+        getattr(foreign_types, name)(module, *arguments)
 
-    return register
+    return patch
 
 
 def _keep_generators(random: Any) -> None:
@@ -256,14 +242,16 @@ def _keep_generators(random: Any) -> None:
 
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
     "numpy.random": _keep_generators,
-    "autoray.autoray": _registered("autoray"),
-    "casadi.casadi": _registered("casadi"),
-    "deap.creator": _tabled("class_replacers"),
-    "jax._src.abstract_arrays": _registered("jax"),
-    "jax._src.interpreters.xla": _registered("xla"),
-    "torch.utils.data._utils.collate": _tabled("default_collate_fn_map"),
-    "autograd.numpy.numpy_boxes": _tabled("Box", "type_mappings"),
-    "autograd.numpy.numpy_vspaces": _tabled("VSpace", "mappings"),
+    "autoray.autoray": _foreign("register_with_autoray"),
+    "casadi.casadi": _foreign("register_with_casadi"),
+    "deap.creator": _foreign("enter_table", "class_replacers"),
+    "jax._src.abstract_arrays": _foreign("register_with_jax"),
+    "jax._src.interpreters.xla": _foreign("register_with_xla"),
+    "xarray.core.formatting": _foreign("show_in_xarray"),
+    "xarray.core.indexing": _foreign("index_in_xarray"),
+    "torch.utils.data._utils.collate": _foreign("enter_table", "default_collate_fn_map"),
+    "autograd.numpy.numpy_boxes": _foreign("enter_table", "Box", "type_mappings"),
+    "autograd.numpy.numpy_vspaces": _foreign("enter_table", "VSpace", "mappings"),
 }
 """Module -> what is done to it as a whole."""
 
@@ -279,9 +267,9 @@ PACKAGES: Final[dict[str, Turn]] = {
         in_shared_memory,
     ),
     **dict.fromkeys(  # they read
-        ("arviz", "awkward", "catboost", "corner", "lightgbm", "mlxtend", "polars", "pyarrow",
-         "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels", "tensornetwork", "uproot",
-         "xgboost"),
+        ("arviz", "awkward", "catboost", "control", "corner", "lightgbm", "mlxtend",
+         "polars", "pyarrow", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
+         "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
     "scipy": called_back(deeply(host_view)),

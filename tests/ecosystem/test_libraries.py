@@ -435,3 +435,44 @@ def test_error_functions_of_scipy_are_recorded() -> None:
             assert fell_back == (dtype is np.complex64)
             precision = 1e-5 if expected.dtype.itemsize < 8 or dtype is np.complex64 else 1e-13
             np.testing.assert_allclose(found, expected, precision, 1e-300)
+
+
+SYMBOLIC: dict[str, Callable[[Any, Any], Any]] = {
+    "times": lambda x, m: x * m.arange(3.0),
+    "minus": lambda x, m: x - m.ones((2, 2)),
+    "divided": lambda x, m: x / m.arange(1, 4),
+    "power": lambda x, m: x ** m.arange(3),
+    "from the left": lambda x, m: m.arange(3.0) * x,
+    "without axes": lambda x, m: x * m.array(2.0),
+    "an element": lambda x, m: x * m.arange(3.0)[1],
+    "a sum": lambda x, m: x + m.linspace(0, 1, 200_000).sum(),
+    "one": lambda x, m: x * m.array([2.0]),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbols_of_sympy_calculate_with_arrays(name: str) -> None:
+    symbol = pytest.importorskip("sympy").Symbol("x")
+    expected, actual = SYMBOLIC[name](symbol, np), SYMBOLIC[name](symbol, clfuse)
+    assert str(actual) == str(expected)
+    assert np.shape(actual) == np.shape(expected)
+
+
+GRAPHS: dict[str, Callable[[Any, Any], Any]] = {
+    "by its class": lambda nx, m: nx.Graph(m.asarray([[0.0, 2.0], [2.0, 0.0]])),
+    "directed": lambda nx, m: nx.DiGraph(m.asarray([[0, 1], [0, 1]])),
+    "by a function": lambda nx, m: nx.to_networkx_graph(m.ones((3, 3))),
+    "of edges": lambda nx, m: nx.Graph([(1, 2), (2, 3)]),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_networkx_takes_a_matrix_for_a_graph(name: str) -> None:
+    nx = pytest.importorskip("networkx")
+    expected, actual = GRAPHS[name](nx, np), GRAPHS[name](nx, clfuse)
+    assert sorted(actual.edges(data=True)) == sorted(expected.edges(data=True))
+
+
+def test_control_takes_arrays_in_lists_of_lists() -> None:
+    control = pytest.importorskip("control")
+    agree(lambda m: control.combine_tf([[m.eye(2), m.zeros((2, 1))]])(1j))

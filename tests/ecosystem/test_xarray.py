@@ -79,12 +79,51 @@ def test_what_xarray_does_on_the_host_is_right_too() -> None:
     assert "clfuse.ndarray" in labelled(clfuse)._repr_html_()
 
 
-def test_xarray_says_what_it_does_not_do() -> None:
-    with pytest.raises(TypeError, match="Vectorized indexing is not supported"):
-        labelled(clfuse).isel(x=xr.DataArray([0, 1]), y=xr.DataArray([2, 3]))
+def _assigned(d: Any, place: Any, value: Any) -> Any:
+    d = d.copy()
+    d[place] = value
+    return d
+
+
+def _points(*places: int) -> Any:
+    return xr.DataArray(list(places), dims="points")
+
+
+POINTWISE: dict[str, Callable[[Any], Any]] = {
+    "two axes": lambda d: d.isel(x=_points(0, 1, 5), y=_points(2, 3, 0)),
+    "one axis of two": lambda d: d.isel(x=_points(3, 3)),
+    "a table of places": lambda d: d.isel(y=xr.DataArray([[0, 1], [2, 3]], dims=("a", "b"))),
+    "labels": lambda d: d.sel(x=_points(1, 2), method="nearest"),
+    "orthogonal": lambda d: d.isel(x=[0, 2], y=[1, 1, 3]),
+    "slices": lambda d: d.isel(x=slice(1, 4), y=2),
+    "a mask": lambda d: d.isel(x=d[:, 0].values > 0),
+    "written": lambda d: _assigned(d, {"x": _points(0, 1), "y": _points(1, 2)}, 7.0),
+    "a part written": lambda d: _assigned(d, {"x": slice(2, 4)}, 7.0),
+    "transposed": lambda d: d.T.isel(x=_points(0, 1), y=_points(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_xarray_picks_points_of_our_arrays(name: str) -> None:
+    result = agree(lambda m: POINTWISE[name](labelled(m)).data)
+    assert type(result) is clfuse.ndarray
 
 
 def test_chunked_by_dask() -> None:
     pytest.importorskip("dask.array")
     result = agree(lambda m: labelled(m, HOLES).chunk(x=3).mean("x").compute().data)
     assert type(result) is clfuse.ndarray
+
+
+def test_the_text_of_a_dataset_shows_numbers() -> None:
+    def shown(m: Any) -> str:
+        return str(xr.Dataset({
+            "a": (("x", "y"), m.arange(6.0).reshape(2, 3) / 7),
+            "b": ("x", m.asarray([True, False])),
+            "c": ((), m.float32(2.5)),
+            "d": ("z", m.arange(1000)),
+            "e": (("p", "q"), m.zeros((0, 3))),
+            "g": ("u", m.linspace(0, 1, 300_000)),
+        }))  # fmt: skip
+
+    assert shown(clfuse) == shown(np)

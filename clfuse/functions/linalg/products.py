@@ -409,43 +409,64 @@ def trace(
 # -- numpy.linalg ---------------------------------------------------------------------------------
 
 
-def _squares(node: Node) -> Node:
-    if node.dtype.kind != "c":
-        return combine(np.multiply, node, node)
-    part = np.dtype(f"float{4 * node.dtype.itemsize}")
-    parts = [build.apply(name, (node,), part, node.shape) for name in ("real", "imag")]
-    return combine(np.add, *[combine(np.multiply, item, item) for item in parts])
+def _root_of_squares(node: Node, axes: tuple[int, ...], called: tuple[str, str]) -> Node:
+    """The root of the sum of squares along `axes`; the squares and their sum err by the names
+    `called`."""
+    squared, summed = called
+    if node.dtype.kind == "c":
+        part = np.dtype(f"float{4 * node.dtype.itemsize}")
+        parts = [build.apply(name, (node,), part, node.shape) for name in ("real", "imag")]
+        squares = [combine(np.multiply, item, item) for item in parts]
+        total = combine(np.add, *[errstate.apply_errstate(item, squared) for item in squares])
+    else:
+        total = errstate.apply_errstate(combine(np.multiply, node, node), squared)
+    return combine(np.sqrt, fold_axes(np.add, total, axes, total.dtype, called=summed))
 
 
-def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
+_BY_DOT: Final = ("dot", "dot")
+_BY_PARTS: Final = ("multiply", "reduce")
+"""The names by which NumPy's norms make squares and their sum."""
+
+
+def _power_of(node: Node, exponent: Any, called: str) -> Node:
+    made = combine(np.power, node, scalar(exponent, node.dtype))
+    return errstate.apply_errstate(made, "reciprocal" if exponent == -1 else called)
+
+
+def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...], called: tuple[str, str]) -> Node:
     if ord in (None, 2):
-        squares = _squares(node)
-        return combine(np.sqrt, fold_axes(np.add, squares, axes, squares.dtype))
+        return _root_of_squares(node, axes, called)
     size = combine(np.absolute, node)
     if ord == 0:
         nonzero = combine(np.not_equal, node, build.constant(node.dtype.type(0)))
         return fold_axes(np.add, convert(nonzero, size.dtype), axes, size.dtype)
+    if ord == 1:
+        return fold_axes(np.add, size, axes, size.dtype, called="reduce")
     if ord in _FOLDS:
         return fold_axes(_FOLDS[ord], size, axes, size.dtype)
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise NotNative(f"order {ord}")
-    powers = combine(np.power, size, scalar(ord, size.dtype))
-    total = fold_axes(np.add, powers, axes, size.dtype)
-    return combine(np.power, total, build.constant(np.reciprocal(ord, dtype=size.dtype)))
+    powers = _power_of(size, ord, "power")
+    total = fold_axes(np.add, powers, axes, size.dtype, called="reduce")
+    inverse = np.reciprocal(ord, dtype=size.dtype)
+    if not total.shape:
+        return errstate.apply_errstate(
+            combine(np.power, total, build.constant(inverse)), "scalar power"
+        )
+    return _power_of(total, inverse, "power")
 
 
-_FOLDS = {1: np.add, np.inf: np.maximum, -np.inf: np.minimum}
+_FOLDS = {np.inf: np.maximum, -np.inf: np.minimum}
 
 
-def _matrix_norm(node: Node, ord: Any, axes: tuple[int, ...]) -> Node:
+def _matrix_norm(node: Node, ord: Any, axes: tuple[int, ...], called: tuple[str, str]) -> Node:
     if ord in (None, "fro", "f"):
-        squares = _squares(node)
-        return combine(np.sqrt, fold_axes(np.add, squares, tuple(sorted(axes)), squares.dtype))
+        return _root_of_squares(node, tuple(sorted(axes)), called)
     if isinstance(ord, str) or ord not in (1, -1, np.inf, -np.inf):
         raise NotNative(f"order {ord}")
     summed, other = axes if abs(ord) == 1 else axes[::-1]
     size = combine(np.absolute, node)
-    totals = fold_axes(np.add, size, (summed,), size.dtype)
+    totals = fold_axes(np.add, size, (summed,), size.dtype, called="reduce")
     extreme = np.maximum if ord > 0 else np.minimum
     return fold_axes(extreme, totals, (other - (other > summed),), size.dtype)
 
@@ -465,10 +486,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axes = tuple([normalized_axis(item, rank) for item in given])
     if 0 in node.shape or not rank or len(set(axes)) != len(axes):
         raise NotNative("of an empty array, or along the same axis twice")
+    called = _BY_DOT if axis is None else _BY_PARTS
     if len(axes) == 1 or (axis is None and ord is None):
-        total = _vector_norm(node, ord, axes)
+        total = _vector_norm(node, ord, axes, called)
     elif len(axes) == 2:
-        total = _matrix_norm(node, ord, axes)
+        total = _matrix_norm(node, ord, axes, called)
     else:
         raise NotNative("along so many axes")
     return deliver_reduction(total, node.shape, tuple(sorted(axes)), None, keepdims)

@@ -1,0 +1,127 @@
+"""Packages that write to what they are given, where they are allowed to, and to results of
+functions of the program's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse
+from tests.ecosystem.comparing import agree
+from tests.support.agreement import host
+
+COLUMNS = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 4.5]])
+
+
+IRREGULAR = np.random.default_rng(5).normal(size=(20, 2))
+
+
+def _set(made: Any, place: Any, value: float) -> Any:
+    made.iloc[place] = value
+    return made
+
+
+IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "scale": lambda x, get: get("sklearn.preprocessing").scale(x, copy=False),
+    "normalize": lambda x, get: get("sklearn.preprocessing").normalize(x, copy=False),
+    "scaler": lambda x, get: get("sklearn.preprocessing").StandardScaler(copy=False).fit_transform(
+        x
+    ),
+    "components": lambda x, get: get("sklearn.decomposition").PCA(
+        1, copy=False, svd_solver="full"
+    ).fit_transform(x),
+    "regression": lambda x, get: get("sklearn.linear_model").LinearRegression(copy_X=False).fit(
+        x, np.array([1.0, 2.0, 3.0])
+    ).coef_,
+    "detrend": lambda x, get: get("scipy.signal").detrend(x, overwrite_data=True),
+    "solve": lambda x, get: get("scipy.linalg").solve(
+        np.array([[2.0, 1.0], [1.0, 3.0]]), x[0], overwrite_b=True
+    ),
+    "eigenvectors": lambda x, get: get("scipy.sparse.linalg").lobpcg(
+        get("scipy.sparse").diags_array(np.arange(1.0, 21.0)),
+        x.T.repeat(10, 1)[:, :20].T + IRREGULAR, Y=np.eye(20, 1), largest=False, maxiter=60,
+    )[0],
+    "moments": lambda x, get: get("sklearn.utils.sparsefuncs").incr_mean_variance_axis(
+        get("scipy.sparse").csr_matrix(COLUMNS), axis=0,
+        last_mean=x[0], last_var=x[1], last_n=x[2],
+    )[0],
+    "series": lambda x, get: _set(get("pandas").Series(x[1], copy=False), 0, 9).to_numpy(),
+    "frame": lambda x, get: _set(get("pandas").DataFrame(x, copy=False), (0, 1), 9).to_numpy(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_what_may_be_overwritten_is(name: str) -> None:
+    left = []
+    for m in (np, clfuse):
+        x = m.array(COLUMNS)
+        kept = x.copy()
+        result = host(IN_PLACE[name](x, pytest.importorskip))
+        left.append((result, host(x)))
+        np.testing.assert_array_equal(host(kept), COLUMNS)
+    for expected, actual in zip(*left, strict=True):
+        np.testing.assert_allclose(actual, expected, 1e-12, 1e-12)
+
+
+WITHOUT_LEAVE: dict[str, Callable[[Any, Any], Any]] = {
+    "scale": lambda x, get: get("sklearn.preprocessing").scale(x),
+    "frame": lambda x, get: _set(get("pandas").DataFrame(x), (0, 1), 9).to_numpy(),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_LEAVE)
+def test_what_is_copied_stays(name: str) -> None:
+    x = clfuse.array(COLUMNS)
+    WITHOUT_LEAVE[name](x, pytest.importorskip)
+    np.testing.assert_array_equal(host(x), COLUMNS)
+
+
+WRITTEN_RESULTS: dict[str, Callable[[Any, Any], Any]] = {
+    "to infinity": lambda m, get: get("scipy.integrate").tanhsinh(
+        lambda x: m.exp(-(m.asarray(x) ** 2)), -np.inf, np.inf
+    ).integral,
+    "series": lambda m, get: get("scipy.integrate").nsum(
+        lambda k: 1 / m.asarray(k) ** 2, 1, np.inf
+    ).sum,
+    "root": lambda m, get: get("scipy.optimize.elementwise").find_root(
+        lambda x: m.asarray(x) ** 3 - 5, (0, 3)
+    ).x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN_RESULTS)
+def test_scipy_writes_to_what_functions_return(name: str) -> None:
+    integrate = pytest.importorskip("scipy.integrate")
+    if not hasattr(integrate, "tanhsinh"):
+        pytest.skip("SciPy before 1.15")
+    agree(lambda m: WRITTEN_RESULTS[name](m, pytest.importorskip), rtol=1e-8)
+
+
+def _windows(m: Any, pandas: Any) -> Any:
+    class Ahead(pandas.api.indexers.BaseIndexer):  # type: ignore[misc]
+        def get_window_bounds(
+            self, num_values: Any = 0, min_periods: Any = None, center: Any = None,
+            closed: Any = None, step: Any = None,
+        ) -> Any:  # fmt: skip
+            start = m.arange(num_values, dtype="int64")
+            return start, m.minimum(start + self.window_size, num_values)
+
+    table = pandas.DataFrame({"a": np.arange(5.0) ** 2})
+    rolling = table.rolling(Ahead(window_size=2), min_periods=1)
+    return np.hstack([rolling.sum(), rolling.median(), rolling.max(), rolling.quantile(0.3)])
+
+
+OF_PANDAS: dict[str, Callable[[Any, Any], Any]] = {
+    "take": lambda m, pandas: pandas.api.extensions.take(m.asarray([10, 20, 30]), [0, -1]),
+    "extension": lambda m, pandas: pandas.arrays.NumpyExtensionArray(m.arange(3.0)).to_numpy(),
+    "windows": _windows,
+}
+
+
+@pytest.mark.parametrize("name", OF_PANDAS)
+def test_pandas_takes_our_arrays_for_numpys(name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    agree(lambda m: OF_PANDAS[name](m, pandas))
