@@ -479,9 +479,12 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 
+_OPERATOR = "__add__"
+
+
 def _name_methods() -> None:
     """Let every method say that it is ``clfuse.ndarray.<name>``: methods are pickled by that."""
-    functions = types.FunctionType, type(ndarray.copy), type(ndarray.__add__)
+    functions = types.FunctionType, type(ndarray.copy), type(getattr(ndarray, _OPERATOR))
     for kind in ndarray.__mro__[:-1]:
         for name, method in vars(kind).items():
             if isinstance(method, functions) and getattr(ndarray, name) is method:

@@ -381,7 +381,7 @@ def test_names_of_arguments_may_be_computed(xp: ModuleType) -> None:
     assert xp.arange(5.0).sum(**{of(["dt", "ype"]): int}).dtype == int
 
 
-def test_a_list_of_arrays_is_as_it_was_when_an_array_is_made_of_it(xp: ModuleType) -> None:
+def test_a_list_is_as_it_was_when_an_array_is_made_of_it(xp: ModuleType) -> None:
     rows = [xp.ones(2), xp.zeros(2)]
     made = xp.array(rows, dtype=int, ndmin=3)
     assert_array_equal(made, [[[1, 1], [0, 0]]])

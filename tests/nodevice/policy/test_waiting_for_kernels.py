@@ -56,7 +56,7 @@ def tier(snapshot: Snapshot, costs: Costs) -> Tier:
 
 
 @pytest.mark.parametrize(("size", "expected"), [(200_000, Tier.BEHIND), (2_000_000, Tier.NOW)])
-def test_kernels_of_many_sines_are_waited_for_if_numpy_takes_longer(
+def test_kernels_of_sines_are_awaited_if_numpy_takes_longer(
     size: int, expected: Tier
 ) -> None:
     """40 sines take a compiler .4 s here, NumPy .09 and .9 s."""
@@ -76,7 +76,7 @@ def test_kernels_that_an_earlier_run_has_built_are_waited_for() -> None:
     assert tier(snapshot, COSTS) is Tier.NOW
 
 
-def test_sines_of_an_evaluation_that_comes_once_are_not_built_aside() -> None:
+def test_sines_that_come_once_are_not_built_aside() -> None:
     """A compiler would take ten times what NumPy takes for it."""
     costs = Costs(addition_ns=1.0, function_building_ns=3e7)
     assert tier(chain(200_000, "sin"), costs) is Tier.WAIT
