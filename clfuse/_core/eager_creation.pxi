@@ -97,14 +97,16 @@ cdef double extent_or_less(object value, bint *is_number):
     return number
 
 
-cdef double length_of_range(PyObject **args, Py_ssize_t given, PyObject *named_step):
+cdef double length_of_range(
+    PyObject **args, Py_ssize_t given, PyObject *named_stop, PyObject *named_step
+):
     cdef bint is_number = True
     cdef double start = 0, step = 1, stop, length
-    if given == 1:
+    if given == 1 and named_stop == NULL:
         stop = number_of(<object>args[0], &is_number)
     else:
         start = number_of(<object>args[0], &is_number)
-        stop = number_of(<object>args[1], &is_number)
+        stop = number_of(<object>(named_stop if given == 1 else args[1]), &is_number)
         if given > 2:
             step = number_of(<object>args[2], &is_number)
         elif named_step != NULL:
@@ -147,7 +149,10 @@ cdef double size_by(int rule, PyObject **args, Py_ssize_t given, PyObject *names
         return -1
     if rule == BY_RANGE:
         step = argument_named("step", args, given, names)
-        return -1 if step != NULL and given < 2 else length_of_range(args, given, step)
+        shape = argument_named("stop", args, given, names)
+        if step != NULL and given < 2 and shape == NULL:
+            return -1
+        return length_of_range(args, given, shape, step)
     if rule == BY_INDICES:
         if type(<object>args[0]) is not tuple:
             return -1
@@ -265,6 +270,7 @@ cdef object made_here(
     cdef double size = 0
     cdef Py_ssize_t place, count_of_names = 0
     cdef PyObject *first = NULL
+    cdef PyObject *shape
     cdef PyObject *moved[MOST_ARGUMENTS]
     cdef PyObject *array
     cdef PyObject *dtype
@@ -310,6 +316,9 @@ cdef object made_here(
             own = counted(own, most_additions, &size, 0)
             if own is DEFER:
                 return DEFER
+        shape = argument_named("shape", args, given, names)
+        if shape != NULL and <object>shape is not None:
+            size = product_of(<object>shape)
     if size < 0 or not is_affordable(size):
         return DEFER
     device = current_device()

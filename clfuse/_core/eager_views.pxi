@@ -183,8 +183,9 @@ cdef int restrict(object view) except -1:
 
 
 cdef object call_viewer_of_parts(object self, PyObject **args, size_t given, PyObject *names):
-    array = <object>args[0]
-    if type(array) is ARRAY and <object>get(array, h_dtype).kind == "c":
+    if PyVectorcall_NARGS(given) and type(<object>args[0]) is ARRAY and (
+        <object>get(<object>args[0], h_dtype).kind == "c"
+    ):
         return call_viewer(self, args, given, names)
     return asked_plain(<Front>self, args, PyVectorcall_NARGS(given), names)
 

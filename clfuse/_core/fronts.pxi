@@ -46,7 +46,7 @@ cdef class Front:
         return self.__qualname__
 
     def __repr__(self):
-        return f"<function {self.__qualname__}>"
+        return f"<function {getattr(self, '__qualname__', 'of clfuse')}>"
 
 
 cdef Front front(object plain, vectorcallfunc slot):

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -386,6 +387,38 @@ def test_a_list_is_as_it_was_when_an_array_is_made_of_it(xp: ModuleType) -> None
     made = xp.array(rows, dtype=int, ndmin=3)
     assert_array_equal(made, [[[1, 1], [0, 0]]])
     assert [type(row) for row in rows] == [type(made)] * 2
+
+
+LARGE: dict[str, Callable[[Any], Any]] = {
+    "zeros_like": lambda np: np.zeros_like(np.zeros(3), shape=(5000, 5000)),
+    "full_like": lambda np: np.full_like(np.zeros(3), 2.0, shape=25_000_000),
+    "arange": lambda np: np.arange(0, stop=25_000_000),
+    "arange by names": lambda np: np.arange(1, stop=50_000_000, step=2),
+    "eye": lambda np: np.eye(5, M=5_000_000),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_large_by_a_named_argument_is_not_made(xp: ModuleType, name: str) -> None:
+    LARGE[name](xp)[:3].get()  # what that imports
+    tracemalloc.start()
+    try:
+        made = LARGE[name](xp)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    wanted = LARGE[name](np)
+    assert (made.shape, made.dtype) == (wanted.shape, wanted.dtype)
+
+
+def test_getters_of_attributes_want_an_array(xp: ModuleType) -> None:
+    for name in ("real", "imag", "T"):
+        getter = getattr(xp.ndarray, name).fget
+        with pytest.raises(TypeError):
+            getter()
+        with pytest.raises((TypeError, AttributeError)):
+            getter(3)
+        repr(getter)
 
 
 def test_too_many_arguments_are_numpys_error(xp: ModuleType) -> None:
