@@ -134,6 +134,7 @@ cdef double size_by(int rule, PyObject **args, Py_ssize_t given, PyObject *names
     cdef PyObject *shape
     cdef PyObject *columns = NULL
     cdef PyObject *step
+    cdef PyObject *stop
     cdef double rows
     if rule == BY_SHAPE:
         shape = args[0] if given else argument_named("shape", args, given, names)
@@ -149,10 +150,10 @@ cdef double size_by(int rule, PyObject **args, Py_ssize_t given, PyObject *names
         return -1
     if rule == BY_RANGE:
         step = argument_named("step", args, given, names)
-        shape = argument_named("stop", args, given, names)
-        if step != NULL and given < 2 and shape == NULL:
+        stop = argument_named("stop", args, given, names)
+        if step != NULL and given < 2 and stop == NULL:
             return -1
-        return length_of_range(args, given, shape, step)
+        return length_of_range(args, given, stop, step)
     if rule == BY_INDICES:
         if type(<object>args[0]) is not tuple:
             return -1

@@ -160,7 +160,7 @@ class Summary:
         total = sum(host.values())
         return "; ".join([
             f"{STATES[state]} {time_of(elapsed)} ({100 * elapsed / total:.0f}%)"
-            for state, elapsed in host.items() if elapsed >= total / 100
+            for state, elapsed in host.items() if elapsed >= total / 100 > 0
         ])  # fmt: skip
 
     def place(self, line: int) -> tuple[str, int] | None:
