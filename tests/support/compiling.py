@@ -115,7 +115,7 @@ class Compiling:
         compile_program = program.compile_program
 
         def watched(
-            context: Any, handle: Any, source: str, options: str, builtins_read: str = ""
+            context: Any, handle: Any, source: str, options: str, *headers_read: str
         ) -> Any:
             called = kernels_called(source)
             assert not called, f"kernels are called by the program itself: {called}"
@@ -126,7 +126,7 @@ class Compiling:
             is_pocl = handle.platform.name == "Portable Computing Language"
             if not self.optimizes(hashlib.sha256(source.encode()).digest(), is_pocl=is_pocl):
                 options = f"{options} {UNOPTIMIZED}"
-            return compile_program(context, handle, source, options, builtins_read)
+            return compile_program(context, handle, source, options, *headers_read)
 
         program.compile_program = watched
 

@@ -268,7 +268,8 @@ class Device(DeviceBase):
                 return
             try:
                 queue = self._open_queues()
-                self.cause = probing.probe(queue, self._own_traits.builtins_read)
+                own = self._own_traits
+                self.cause = probing.probe(queue, own.builtins_read, own.subgroups_read)
                 self.canary = lost.canary(queue)
             except (cl.Error, OSError) as error:
                 self.cause = _one_line(str(error))

@@ -1,6 +1,8 @@
 """Declarations of the built-in functions that a source names, in place of a header of all of them.
 
 Some compilers otherwise read that header before every program (`DeviceTraits.builtins_read`).
+Others read one of the functions of sub-groups (`DeviceTraits.subgroups_read`), which few programs
+need.
 
 Of the 15,000 lines of Clang's ``opencl-c.h`` a kernel needs twenty. Measured with PoCL 3.1: without
 them a new kernel takes the compiler's front end 26 ms instead of 128 ms, and one that PoCL has on
@@ -17,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-__all__ = ["declarations"]
+__all__ = ["declarations", "names_subgroups"]
 
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 SIGNED = INTEGERS[::2]
@@ -177,6 +179,23 @@ def _makes_names(source: str) -> bool:
         if any(left in given and right in given for left, right in _PASTE.findall(body)):
             return True
     return False
+
+
+_SUBGROUPS = re.compile(r"sub_?group|cl_intel_|float_atomics_enable|#[ \t]*include")
+"""What a source holds that may need the header of sub-groups: its functions, macros that it defines
+or asks for, and texts that are not seen. What macros put together is refused without the header,
+and built with it."""
+
+
+def names_subgroups(source: str) -> bool:
+    """Whether a source may name what a header of sub-groups declares or defines.
+
+    Examples
+    --------
+    >>> names_subgroups("y[0] = sub_group_reduce_add(x)"), names_subgroups("y[0] = log2(x)")
+    (True, False)
+    """
+    return _SUBGROUPS.search(source) is not None
 
 
 def declarations(source: str) -> str | None:

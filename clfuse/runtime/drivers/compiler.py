@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clfuse.runtime.files.storage import read_checked, subfolder, warn_once, write_checked
 
 from . import driver_cache
-from .builtins import declarations
+from .builtins import declarations, names_subgroups
 from .processor import instruction_set
 
 if TYPE_CHECKING:
@@ -45,7 +45,12 @@ POCL: Final = "Portable Computing Language"
 
 
 def compile_program(
-    context: cl.Context, handle: cl.Device, source: str, options: str, builtins_read: str = ""
+    context: cl.Context,
+    handle: cl.Device,
+    source: str,
+    options: str,
+    builtins_read: str = "",
+    subgroups_read: str = "",
 ) -> cl.Program:
     """Return a built program.
 
@@ -59,7 +64,7 @@ def compile_program(
         OpenCL C.
     options : str
         The compiler's options.
-    builtins_read : str
+    builtins_read, subgroups_read : str
         See `traits.DeviceTraits`.
 
     Raises
@@ -75,11 +80,11 @@ def compile_program(
     if handle.platform.name == POCL and (problem := driver_cache.problem_of_build()):
         raise OSError(errno.ENOSPC, problem)
     if has_src_build_cache(handle):
-        return _from_source(context, handle, source, options, builtins_read)
+        return _from_source(context, handle, source, options, builtins_read, subgroups_read)
     path = _binary_path(handle, source, options)
     program = _load(context, handle, path, options) if path is not None else None
     if program is None:
-        program = _from_source(context, handle, source, options, builtins_read)
+        program = _from_source(context, handle, source, options, builtins_read, subgroups_read)
         if path is not None:
             binaries: Any = program.get_info(cl.program_info.BINARIES)
             _store(path, next(binary for binary in binaries if binary))
@@ -91,25 +96,42 @@ _takes_declarations: dict[cl.Device, bool] = {}
 
 
 def _from_source(
-    context: cl.Context, handle: cl.Device, source: str, options: str, builtins_read: str
+    context: cl.Context,
+    handle: cl.Device,
+    source: str,
+    options: str,
+    builtins_read: str,
+    subgroups_read: str,
 ) -> cl.Program:
     import pyopencl as cl
 
-    if builtins_read and _takes_declarations.get(handle, True):
-        declared = declarations(source)
-        if declared is not None:
-            try:
-                program = cl._cl._Program(context, declared + source)
-                built = _built(program, handle, f"{options} -D{builtins_read}")
-            except cl.RuntimeError:
-                # The source is wrong, or the device's compiler does not work like this: the
-                # header decides.
-                built = _built(cl._cl._Program(context, source), handle, options)
-                _takes_declarations.setdefault(handle, False)
-            else:
-                _takes_declarations[handle] = True
-            return built
+    without = _without_header(source, builtins_read, subgroups_read)
+    if without is not None and _takes_declarations.get(handle, True):
+        text, macro = without
+        try:
+            built = _built(cl._cl._Program(context, text), handle, f"{options} -D{macro}")
+        except cl.RuntimeError:
+            # The source is wrong, or the device's compiler does not work like this: the
+            # header decides.
+            built = _built(cl._cl._Program(context, source), handle, options)
+            _takes_declarations.setdefault(handle, False)
+        else:
+            _takes_declarations[handle] = True
+        return built
     return _built(cl._cl._Program(context, source), handle, options)
+
+
+def _without_header(
+    source: str, builtins_read: str, subgroups_read: str
+) -> tuple[str, str] | None:
+    """Return what to build in place of a source, and the macro by which the compiler leaves its
+    header out; None if the source needs the header or there is none."""
+    if builtins_read:
+        declared = declarations(source)
+        return None if declared is None else (declared + source, builtins_read)
+    if subgroups_read and not names_subgroups(source):
+        return source, subgroups_read
+    return None
 
 
 def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl.Program:

@@ -22,7 +22,9 @@ __kernel void probe(__global int *out, const int factor)
 PROBE_ITEMS: Final = 8
 
 
-def probe(queue: cl.CommandQueue, builtins_read: str = "") -> str | None:
+def probe(
+    queue: cl.CommandQueue, builtins_read: str = "", subgroups_read: str = ""
+) -> str | None:
     """Build and run a kernel and check its result: None if all is well, else the cause, one line.
 
     That a device is listed proves nothing: the PoCL wheel lists one on CPUs that its compiler does
@@ -33,7 +35,9 @@ def probe(queue: cl.CommandQueue, builtins_read: str = "") -> str | None:
     out = np.zeros(PROBE_ITEMS, np.int32)
     context = queue.context
     memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, out.nbytes)
-    program = compile_program(context, queue.device, PROBE_SOURCE, "", builtins_read)
+    program = compile_program(
+        context, queue.device, PROBE_SOURCE, "", builtins_read, subgroups_read
+    )
     kernel = cl.Kernel(program, "probe")
     kernel.set_arg(0, memory)
     kernel.set_arg(1, np.int32(3))

@@ -184,7 +184,7 @@ def _build(
     try:
         compiled = lost.call_driver(
             device, name, compile_program, device.context, handle, given, options,
-            device.traits.builtins_read,
+            device.traits.builtins_read, device.traits.subgroups_read,
         )  # fmt: skip
         kernel = lost.call_driver(device, name, cl.Kernel, compiled, name)
     except OSError as error:  # the driver's compiler has no room on its disk

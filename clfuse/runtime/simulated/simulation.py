@@ -39,8 +39,8 @@ _lock = threading.RLock()
 """Held while a kernel runs on any simulated device: a process has one handler of faults."""
 
 COMPILED: Final = {
-    "expressions", "builtins_read", "build_options", "group_options", "correctly_rounded_divide",
-    "narrow_positions",
+    "expressions", "builtins_read", "subgroups_read", "build_options", "group_options",
+    "correctly_rounded_divide", "narrow_positions",
 }  # fmt: skip
 """Traits that are about the compiler at hand."""
 
@@ -123,6 +123,7 @@ class Simulation:
             traits,
             expressions={**traits.expressions, **native.expressions},
             builtins_read=native.builtins_read,
+            subgroups_read=native.subgroups_read,
             narrow_positions=native.narrow_positions,
             group_options=native.group_options,
             build_options=f"{native.build_options} -cl-std={_language(row, native)}".strip(),

@@ -163,6 +163,33 @@ def test_generated_kernels_are_built_without_the_header(pocl, options_used, monk
     assert all("-D_OPENCL_H_" in options for options in options_used)
 
 
+@pytest.fixture
+def intel(device):
+    if not device.traits.subgroups_read:
+        pytest.skip("only Intel's compiler reads a header of sub-groups for every program")
+    return device
+
+
+def test_programs_read_the_header_of_subgroups_if_they_must(intel, options_used, monkeypatch):
+    monkeypatch.setattr(program, "_programs", {})
+    macro = f"-D{intel.traits.subgroups_read}"
+    for statement, expected, reads in (
+        ("x[0] = x[0] + 0.5f;", 3.5, [False]),
+        ("x[0] = sub_group_broadcast(x[0].y, 0);", 4, [True]),
+        ("\n#ifdef cl_intel_subgroups_long\nx[0] = 7;\n#endif\n", 7, [True]),
+    ):
+        monkeypatch.setattr(compiler, "_binary_path", lambda *arguments: None)
+        options_used.clear()
+        assert first_after(intel, statement) == expected, statement
+        assert [macro not in options for options in options_used] == reads, statement
+    options_used.clear()
+    with pytest.raises(KernelBuildError, match="no_function") as caught:
+        first_after(intel, "x[0] = no_function(x[0]);")
+    os.unlink(caught.value.path)
+    # The header may have what is not known here.
+    assert [macro not in options for options in options_used] == [False, True]
+
+
 def first_after(device, statement: str) -> float:
     """What a kernel makes of (3, 4, 0, 0), its first element."""
     source = f"__kernel void work(__global float4 *x) {{ {statement} }}"
@@ -177,6 +204,21 @@ def test_what_is_not_declared_is_built_with_the_header(pocl, options_used, monke
     assert first_after(pocl, "x[0] = dot(x[0], x[0]);") == 25
     assert first_after(pocl, "float dot = 5; x[0] = fmax(x[0], dot);") == 5
     assert ["-D_OPENCL_H_" in options for options in options_used] == [False, True]
+
+
+def test_sources_that_may_name_subgroups_are_known():
+    for text in (
+        "get_sub_group_size()", "intel_sub_group_shuffle(x, 0)", "cl_khr_subgroups",
+        "#ifdef cl_intel_subgroups", '#  include "mine.h"', "#define float_atomics_enable",
+    ):  # fmt: skip
+        assert builtins.names_subgroups(text), text
+    for text in ("get_group_id(0)", "x[0] = sin(y);", "#define T float"):
+        assert not builtins.names_subgroups(text), text
+
+
+def test_no_kernel_of_ours_names_subgroups():
+    for path in [*KERNELS.glob("*.mako"), *KERNELS.glob("lib/*.cl")]:
+        assert not builtins.names_subgroups(path.read_text()), path.name
 
 
 def test_a_wrong_source_is_reported_as_the_header_has_it(pocl, options_used):

@@ -42,10 +42,10 @@ def breaking(monkeypatch, broken, cause="unknown target CPU 'generic'"):
     """Make the probe fail on the devices whose platform's name `broken` accepts."""
     real = probing.probe
 
-    def probe(queue, builtins_read):
+    def probe(queue, *headers_read):
         if broken(queue.device.platform.name):
             return cause
-        return real(queue, builtins_read)
+        return real(queue, *headers_read)
 
     monkeypatch.setattr(probing, "probe", probe)
 

@@ -99,6 +99,7 @@ def test_compiler_quirks_stay_and_the_devices_are_added():
     assert "pocl-takes-vectors-apart" not in traits.quirks
     on_intel = of("h100", INTEL)
     assert on_intel.builtins_read == ""
+    assert on_intel.subgroups_read == apply_quirks(INTEL).subgroups_read == "_OPENCL_CTH_"
     assert on_intel.correctly_rounded_divide
     assert not of("mobile", INTEL).correctly_rounded_divide
 
