@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .errors import SettingError
 from .target.simulated_devices import SIMULATED_DEVICES

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from clfuse.dataclass import frozen
 from clfuse.dtypes import memory_type
-from clfuse.frozen import frozen
 from clfuse.schedule.fourier_tables import Table
 from clfuse.schedule.records import Access
 

@@ -23,8 +23,8 @@ from typing import Final
 
 import numpy as np
 
+from clfuse.dataclass import frozen
 from clfuse.dtypes import needs_fp64
-from clfuse.frozen import frozen
 from clfuse.schedule.kinds import (
     COMPACT,
     COUNT,

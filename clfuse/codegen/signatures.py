@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?\*/)"

@@ -15,11 +15,12 @@ begin where all the others have begun.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from clfuse.config import settings
 from clfuse.counters import counters
+from clfuse.dataclass import mutable
 from clfuse.ir import loop_detection, snapshot, trace
 from clfuse.ir import nodes as ir
 from clfuse.policy import choice
@@ -44,7 +45,7 @@ LOOP_SHARE: Final = 0.5
 in a row are none."""
 
 
-@dataclass(slots=True)
+@mutable
 class _Loop:
     """The loop that the program is in, as far as is known.
 

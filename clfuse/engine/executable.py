@@ -1,8 +1,7 @@
 """Executables: a plan with its programs, made once for a structure and run at every evaluation.
 
 Steps that often fail (planning, building, allocating) come before the first launch. No node changes
-until the last launch, unless the evaluation ends early: then `resume` says which nodes do. A
-process that leaves everything to NumPy never imports this module.
+until the last launch, unless the evaluation ends early: then `resume` says which nodes do.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +32,7 @@ from clfuse.codegen.passes import render_pass
 from clfuse.codegen.repeats import Repeats
 from clfuse.config import PLANNING, settings
 from clfuse.counters import counters
+from clfuse.dataclass import mutable
 from clfuse.dtypes import needs_fp64
 from clfuse.errors import DeviceError, KernelBuildError, fp64_error
 from clfuse.interpreter import interpret
@@ -86,7 +86,7 @@ tuned_after: Final = [62]
 """Runs of a plan, from `BIND_AT` on, after which it is looked at what could be tuned."""
 
 
-@dataclass(slots=True)
+@mutable
 class Prepared:
     """A kernel launch with everything but its buffers and scalars fixed.
 
@@ -107,7 +107,7 @@ class Prepared:
     kept: Kept | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class Rendering:
     """The OpenCL C of a step: of these kernels, which move so many bytes.
 
@@ -127,7 +127,7 @@ class Rendering:
 _Part = Rendering | Copy | LibraryCall
 
 
-@dataclass(slots=True)
+@mutable
 class Planned:
     """A plan, with its programs once it `is_built`, and the structure that it is for (no buffers,
     no nodes).

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from clfuse.dataclass import mutable
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, Node
@@ -50,7 +50,7 @@ MOST_AXES: Final = 4
 PART, FOLD, SCAN = "part", "fold", "scan"
 
 
-@dataclass(slots=True)
+@mutable
 class Target:
     """An array that is computed in tiles.
 
@@ -120,7 +120,7 @@ def targets(node: Node, pool: Pool) -> Iterator[Target]:
             yield Target(node, how, axis, extent, max(row, 1), fixed, few.before)
 
 
-@dataclass(slots=True)
+@mutable
 class _Measured:
     """What a part of a node takes: bytes that are brought for it, bytes that every part needs, and
     what has to be computed before."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.dataclass import mutable
 from clfuse.errors import AllocationError
 from clfuse.ir import build
 from clfuse.ir.journal import journal, settle
@@ -48,7 +49,7 @@ Launch = Callable[[Sequence[Node]], None]
 """Computes nodes on the device by a plan for them together; raises AllocationError."""
 
 
-@dataclass(slots=True)
+@mutable
 class _Tile:
     """A part of the targets: its nodes, target by target, and what has to be uploaded for it."""
 
@@ -244,7 +245,7 @@ def _results_of(targets: list[Target]) -> list[_Result]:
     )
 
 
-@dataclass(slots=True)
+@mutable
 class _Result:
     """What comes of the tiles of a target.
 

@@ -11,11 +11,11 @@ to. Those views that are needed afterwards are copied, if they are small beside 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from clfuse.dataclass import mutable
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot, shape_at
 
@@ -27,7 +27,7 @@ SMALLER: Final = 4
 elements: reading them takes longer than that copy."""
 
 
-@dataclass(slots=True)
+@mutable
 class Calculation:
     """How to go through a snapshot.
 

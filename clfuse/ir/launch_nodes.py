@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .nodes import Kind, Node, finding, structural
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from clfuse.dataclass import frozen
 from clfuse.dtypes import register_type
-from clfuse.frozen import frozen
 
 from .nodes import Kind, Node, Op
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from clfuse.config import settings
+from clfuse.dataclass import mutable
 from clfuse.ir.snapshot import Snapshot
 
 from . import allowance, cost, feedback, tiering, warm_start
@@ -70,7 +70,7 @@ INTERPRET = (Choice.INTERPRET, Choice.INTERPRET_SPARING)
 """The choices for which NumPy calculates."""
 
 
-@dataclass(slots=True)
+@mutable
 class Verdict:
     """What was decided of a plan, kept with it.
 

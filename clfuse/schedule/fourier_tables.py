@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 _PI: Final = np.longdouble("3.14159265358979323846264338327950288")
 

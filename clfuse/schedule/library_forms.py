@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .fourier_tables import Table
 

@@ -6,12 +6,12 @@ has a value number. Variables are the numbered registers of one kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen, mutable
 from clfuse.ir.launch_nodes import Round, Spec
 from clfuse.ir.nodes import Op
 
@@ -170,7 +170,7 @@ class Scatter:
     piece: int = 0
 
 
-@dataclass(slots=True)
+@mutable
 class Kernel:
     """One generated kernel: a loop nest over `extents`.
 
@@ -315,7 +315,7 @@ class Input:
     high: tuple[int, ...]
 
 
-@dataclass(slots=True)
+@mutable
 class Stage:
     """One loop nest of a ``tiles`` kernel: the map `kernel`, over what the tile needs of it.
 
@@ -335,7 +335,7 @@ class Stage:
     copied: list[tuple[Store, tuple[int, ...]]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@mutable
 class Tiling:
     """What a ``tiles`` kernel has beside its phases, which only say what is touched in memory.
 
@@ -352,7 +352,7 @@ class Tiling:
     arrays: list[tuple[np.dtype, int]]
 
 
-@dataclass(slots=True)
+@mutable
 class Copy:
     """All bytes of value `source` to value `target`."""
 
@@ -372,7 +372,7 @@ class Operand:
     strides: tuple[int, ...]
 
 
-@dataclass(slots=True)
+@mutable
 class LibraryCall:
     """`name` of runtime.host on stored operands, into value `target`.
 
@@ -395,7 +395,7 @@ class LibraryCall:
     maker: Product | Transform | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class SortPass:
     """A stage of a radix sort: ``encode``, ``count``, ``sums``, ``scan``, ``scatter``, ``decode``.
 
@@ -419,7 +419,7 @@ class SortPass:
     is_last: bool = False
 
 
-@dataclass(slots=True)
+@mutable
 class FourierPass:
     """One launch of Fourier transforms of `length` points in complex `dtype`.
 
@@ -462,7 +462,7 @@ MUTATIONS: Final = frozenset(
 """Library calls that give their first operand, changed; in place where nothing else needs it."""
 
 
-@dataclass(slots=True)
+@mutable
 class UserLaunch:
     """One round of a launch of a user kernel.
 
@@ -507,7 +507,7 @@ class Written:
     itemsize: int
 
 
-@dataclass(slots=True)
+@mutable
 class Value:
     """One array in memory.
 
@@ -523,7 +523,7 @@ class Value:
     update: Written | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class Cut:
     """A value that went through memory, and why."""
 
@@ -533,7 +533,7 @@ class Cut:
     node: int = -1
 
 
-@dataclass(slots=True)
+@mutable
 class Schedule:
     """The whole plan, in order of execution.
 

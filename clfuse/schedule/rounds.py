@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir.nodes import Kind
 from clfuse.schedule.dataflow import operands_of
 from clfuse.schedule.graph import Graph

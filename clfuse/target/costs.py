@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 __all__ = ["COSTS", "Costs"]
 

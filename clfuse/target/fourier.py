@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.target.traits import DeviceTraits
 
 PRIMES: Final = (2, 3, 5, 7, 11, 13)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.target.traits import DeviceTraits
 
 __all__ = ["ACROSS", "ProductTile", "pieces_of_inner", "tile_of_product"]

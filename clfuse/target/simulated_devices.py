@@ -6,7 +6,7 @@ turns it into traits and checks every build and launch against it. Pure data: no
 
 from __future__ import annotations
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 __all__ = ["SIMULATED_DEVICES", "SimulatedDevice"]
 

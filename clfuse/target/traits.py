@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ops.table import FAULTY_BUILTINS
 
 from .costs import COSTS, Costs

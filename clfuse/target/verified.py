@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .traits import DeviceTraits
 

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
 ORDER = """
-    frozen openblas errors target.simulated_devices config _core counters events numpy_releases
+    dataclass openblas errors target.simulated_devices config _core counters events numpy_releases
     dtypes user_frames advice tracebacks progress
     ops target.costs target.traits target.fourier target.products target.scatters target.verified
     ir

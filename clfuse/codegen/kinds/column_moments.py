@@ -7,12 +7,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Register
 from clfuse.codegen.lines.folds import Fold
 from clfuse.codegen.lines.lanes import Lanes
+from clfuse.dataclass import mutable
 
 from .moments import GUESS, MOST_CANCELLED, Guess, Moments
 
@@ -22,7 +21,7 @@ Names = list[list[tuple[str, str]]]
 """The texts of value and position of every fold, by way."""
 
 
-@dataclass(slots=True)
+@mutable
 class AroundGuess:
     """A pass around a guess, as `strips` writes it.
 

@@ -41,8 +41,8 @@ import numpy as np
 from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Expressions, Register
 from clfuse.codegen.lines.folds import Fold
+from clfuse.dataclass import frozen
 from clfuse.dtypes import register_type
-from clfuse.frozen import frozen
 from clfuse.schedule.dataflow import needed_items
 from clfuse.schedule.records import Accumulator, Carried, Item, Kernel, Load, Scalar, Step
 from clfuse.schedule.shape.geometry import MANY_ROWS

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from clfuse.codegen.arguments import Arguments
 from clfuse.codegen.lines.body import Body
 from clfuse.codegen.lines.expressions import Preamble
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.schedule.records import Kernel
 from clfuse.target.traits import DeviceTraits
 

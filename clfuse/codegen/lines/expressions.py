@@ -6,11 +6,12 @@ signed integer vector of 0 and -1 otherwise, with lanes as wide as what was comp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from clfuse.dataclass import frozen, mutable
 from clfuse.dtypes import (
     mask_type,
     memory_type,
@@ -19,7 +20,6 @@ from clfuse.dtypes import (
     register_type,
     type_class,
 )
-from clfuse.frozen import frozen
 from clfuse.ir.nodes import Op
 from clfuse.ir.scalar_functions import Function
 from clfuse.ops.row import Ufunc
@@ -44,7 +44,7 @@ class Register:
     uniform: bool = False
 
 
-@dataclass(slots=True)
+@mutable
 class Preamble:
     """What must stand above a kernel: library files and instantiated macros, each once."""
 

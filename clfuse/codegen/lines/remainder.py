@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.schedule.records import Kernel, Step
 
 from .body import Body

@@ -22,7 +22,7 @@ import statistics
 from enum import Enum
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 __all__ = ["AT_ONCE", "NEVER", "ORDINARY", "Action", "Limits", "Trials", "What"]
 

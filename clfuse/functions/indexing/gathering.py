@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +32,7 @@ from clfuse.arrays.conversion import NotNative, as_handle, contains_handles, hos
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.handle import DTYPES, Handle, keep_bytes, layout, node_of
 from clfuse.arrays.promotion import INT64, UINT64
+from clfuse.dataclass import mutable
 from clfuse.dispatch.host_call import count_copies
 from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.engine.evaluate import host_view as stored_view
@@ -51,7 +52,7 @@ _WORTH_COMPUTING: Final = 8
 """How much larger than a part of it an array may be to be computed and measured as a whole."""
 
 
-@dataclass(slots=True)
+@mutable
 class Indexed:
     """One array among the indices, and the axis that it selects from."""
 
@@ -61,7 +62,7 @@ class Indexed:
     range: Range
 
 
-@dataclass(slots=True)
+@mutable
 class Selection:
     """A checked index with arrays in it.
 

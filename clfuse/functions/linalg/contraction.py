@@ -13,7 +13,6 @@ import functools
 import math
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from clfuse.arrays.conversion import NotNative, as_handle, requested_dtype
 from clfuse.arrays.expressions import combine, convert
 from clfuse.arrays.handle import Handle, fresh, layout, native_dtype, node_of, result, view_of
 from clfuse.arrays.promotion import BOOL
+from clfuse.dataclass import mutable
 from clfuse.dispatch.host_call import native
 from clfuse.functions.math.folds import fold_axes
 from clfuse.ir import build
@@ -40,7 +40,7 @@ MULTIPLIES_PAIRS: Final = hasattr(np._core.einsumfunc, "bmm_einsum")
 it has alone: since 2.4."""
 
 
-@dataclass(slots=True)
+@mutable
 class Term:
     """An operand, and the label of each of its axes: none twice."""
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from clfuse.arrays.expressions import combine, convert, scalar
 from clfuse.arrays.promotion import FLOAT32, FLOAT64
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.target.traits import REREAD_NBYTES, WHOLE_NBYTES

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays.promotion import FLOAT64
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .bits import Drawn
 

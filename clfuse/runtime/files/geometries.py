@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.target.traits import DeviceTraits
 
 from .storage import append_line, cache_folder, tail_of_lines, warn_once

@@ -15,8 +15,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from clfuse.dataclass import frozen
 from clfuse.errors import DeviceWarning, warn_user
-from clfuse.frozen import frozen
 from clfuse.target.traits import MAX_VECTOR_BYTES, MIN_VECTOR_BYTES, DeviceTraits
 
 from .storage import cache_folder, read_ours, write_whole

@@ -16,12 +16,12 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from clfuse.counters import counters
+from clfuse.dataclass import mutable
 from clfuse.ir.nodes import Node, Storage
 
 from .blocks import Block, Buffer
@@ -51,7 +51,7 @@ class Spilled:
     __slots__ = ()
 
 
-@dataclass(slots=True)
+@mutable
 class _Idle:
     """A buffer that only nodes hold, and these."""
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clfuse._core import loading
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.runtime.context.pool import LentMemory
 
 __all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena", "distance", "guarded"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clfuse.dataclass import frozen
 from clfuse.errors import DeviceError
-from clfuse.frozen import frozen
 
 from .guard_memory import Access, Arena, Guarded, arena, distance, guarded
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.schedule.records import Carried, Index, Item, Kernel, Load, Scalar, Step
 
 __all__ = ["Sources", "sources_of"]

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any, Final
 
+from clfuse.dataclass import mutable
 from clfuse.schedule.dataflow import (
     fold_of_registers,
     needed_items,
@@ -35,7 +36,7 @@ class Apart(Exception):
     """Two kernels stay two; the message is the reason, which becomes a cut."""
 
 
-@dataclass(slots=True)
+@mutable
 class Cell:
     """Some boxes and what is done in them; `folds` where they are part of a reduction."""
 

@@ -10,13 +10,13 @@ Along axes that a chain rolls around, tiles go past the ends: index -1 is the la
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen, mutable
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule import cost
 from clfuse.schedule.kinds import MAP
@@ -90,7 +90,7 @@ def walk_of(access: Access, shape: Ints, extents: Ints) -> Walk | None:
     return Walk(tuple(found), frozenset(around))
 
 
-@dataclass(slots=True)
+@mutable
 class Made:
     """A value that a map stores: over what shape, and from which index on along each axis."""
 
@@ -103,7 +103,7 @@ class Made:
     is_update: bool
 
 
-@dataclass(slots=True)
+@mutable
 class Member:
     """A map that may be a stage.
 
@@ -121,7 +121,7 @@ class Member:
     numbers_elements: bool
 
 
-@dataclass(slots=True)
+@mutable
 class Group:
     """Members in order, and what they make.
 
@@ -136,7 +136,7 @@ class Group:
     inputs: dict[int, tuple[np.dtype, Ints]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@mutable
 class Layout:
     """Where a group's values lie.
 

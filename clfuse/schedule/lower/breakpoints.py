@@ -18,11 +18,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse.dataclass import mutable
 from clfuse.schedule.records import Access, Index, Item, Load, Scalar, Step
 
 from .emission import Registers
@@ -46,7 +47,7 @@ MAX_LIMITED: Final = 24
 """Tested loads of one kernel: beyond, their branches cost more than a launch for every box."""
 
 
-@dataclass(slots=True)
+@mutable
 class Part:
     """What was emitted over a box: its items, and the registers that are wanted of them.
 
@@ -64,7 +65,7 @@ class Part:
         return math.prod([high - low for low, high in self.box])
 
 
-@dataclass(slots=True)
+@mutable
 class Body:
     """What replaces some parts: items, and the registers that are wanted of them.
 
@@ -231,7 +232,7 @@ class _Cells:
         )
 
 
-@dataclass(slots=True)
+@mutable
 class _Source:
     """A value that some parts load with the same strides (None: their boxes are 1 long there)."""
 

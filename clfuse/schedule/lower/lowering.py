@@ -1,16 +1,16 @@
 """Lowering: the stored nodes of a placement are gathered into kernels, level by level.
 
-All element-wise results of one level and one shape share a kernel. All reductions of one level,
-shape and axes share one, together with what they carry and with results of the shape that they pass
-over. Writes into a part of an array run over that part alone.
+Element-wise results of one level and shape share a kernel; reductions of one level, shape and axes,
+with what they carry and results of the shape that they pass over. A written part runs alone.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from clfuse.dataclass import mutable
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind
 from clfuse.schedule import cost
@@ -45,7 +45,7 @@ JOINS: Final = (Kind.CONCATENATE, Kind.UPDATE)
 """What cuts an iteration into boxes."""
 
 
-@dataclass(slots=True)
+@mutable
 class Sink:
     """`node` is computed over its shape and stored to `value` at `access`."""
 
@@ -54,7 +54,7 @@ class Sink:
     access: Access
 
 
-@dataclass(slots=True)
+@mutable
 class Pending:
     """One launch being put together, with what decides its place and its hazards."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import shape_at
 from clfuse.schedule.records import Kernel, Launch, Schedule

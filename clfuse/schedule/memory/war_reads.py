@@ -10,9 +10,9 @@ Without this, all of the array would be copied for a write of one element.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from clfuse.dataclass import mutable
 from clfuse.schedule.lower.emission import ValueTable
 from clfuse.schedule.lower.packing import Copies, copied_elements
 from clfuse.schedule.records import Access, Item, Kernel, Launch, LibraryCall, Load
@@ -29,7 +29,7 @@ MOST_READS: Final = 64
 """Launches that are asked what they read, for one write."""
 
 
-@dataclass(slots=True)
+@mutable
 class Moved:
     """A load that must come before a write: entry `place` of `items`, run over `extents`."""
 

@@ -7,9 +7,10 @@ with itself, so that a polynomial of a hundred coefficients is one kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from clfuse.dataclass import mutable
 from clfuse.ir.nodes import Kind
 from clfuse.schedule import cost
 from clfuse.schedule.graph import Graph
@@ -21,7 +22,7 @@ _LEAST_NBYTES: Final = 8
 """Bytes of a number among parameters, as they are aligned."""
 
 
-@dataclass(slots=True)
+@mutable
 class Taken:
     """What a kernel has so far: steps, the nodes that its arguments are for, how many of these are
     buffers, and the bytes of the others."""

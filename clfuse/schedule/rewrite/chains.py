@@ -10,10 +10,11 @@ this pass visits each node once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain as joined
 from typing import Final
 
+from clfuse.dataclass import mutable
 from clfuse.ir.nodes import Kind
 from clfuse.schedule.graph import Graph
 
@@ -105,7 +106,7 @@ def _may_be_disjoint(writes: list[Region], size: int) -> bool:
     return False
 
 
-@dataclass(slots=True)
+@mutable
 class Stretch:
     """Writes of disjoint regions, in order; `base` is what the first one writes into."""
 
@@ -113,7 +114,7 @@ class Stretch:
     updates: list[int]
 
 
-@dataclass(slots=True)
+@mutable
 class Source:
     """What a view of a value inside a chain may read instead.
 
@@ -125,7 +126,7 @@ class Source:
     stretch: Stretch
 
 
-@dataclass(slots=True)
+@mutable
 class Chain:
     """`updates`, each written into the one before; `views` of them, by position in `updates`."""
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, loop
 from clfuse.ops.table import SELECTED

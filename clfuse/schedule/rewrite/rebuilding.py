@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 
+from clfuse.dataclass import mutable
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import TABLE, Kind, loop, structural
 from clfuse.schedule.graph import Graph
@@ -26,7 +26,7 @@ class Circle(Exception):
     """Stretches need each other's results: they cannot be done one after the other."""
 
 
-@dataclass(slots=True)
+@mutable
 class Instruction:
     """One node of a value that is computed for all writes of a grid together.
 
@@ -43,7 +43,7 @@ class Instruction:
     steady: bool = False  # a slot whose views are the same at every moment of their stretch
 
 
-@dataclass(slots=True)
+@mutable
 class Grid:
     """Writes ``starts + sum(index * steps)``: `starts` and every steps are (1 + slots,) offsets."""
 
@@ -59,7 +59,7 @@ class Grid:
     """Which of the grid's places are written to, as bools; empty for all of them."""
 
 
-@dataclass(slots=True)
+@mutable
 class StretchPlan:
     """What a stretch becomes: grids, then the writes that fit in none."""
 

@@ -17,7 +17,7 @@ import numpy
 import clfuse
 from clfuse import config
 from clfuse.counters import reset_peak
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .programs import Arrays, Program, results

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 __all__ = ["CALLS", "SIZES", "Measured", "arguments", "calls", "lines", "measure", "names_of"]
 

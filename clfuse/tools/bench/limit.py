@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.launches.launch import enqueue, finish
 from clfuse.runtime.launches.program import build

@@ -15,8 +15,10 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from clfuse.dataclass import mutable
 
 from .contenders import Clfuse, Contender, Footprint, NumPy, Run
 from .limit import Copy
@@ -44,7 +46,7 @@ CONTRACTION = 1e-6
 TIPPED = 1e-3
 
 
-@dataclass(slots=True)
+@mutable
 class Timing:
     """What was measured of one contender on one program; seconds."""
 
@@ -64,7 +66,7 @@ class Timing:
         return min(self.times, default=math.nan)
 
 
-@dataclass(slots=True)
+@mutable
 class Row:
     """What was measured of one program.
 

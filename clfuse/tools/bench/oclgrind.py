@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.runtime.files.storage import read_checked, subfolder, write_checked
 
 __all__ = ["Counts", "LocalCounts", "Measured", "SimulatorError", "plugin", "read", "under"]

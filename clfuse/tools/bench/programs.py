@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 __all__ = ["PROGRAMS", "Program"]
 

@@ -19,7 +19,7 @@ import numpy
 import clfuse
 from clfuse import config
 from clfuse.arrays.handle import node_of
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir import snapshot
 from clfuse.schedule import planner
 

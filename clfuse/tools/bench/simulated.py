@@ -26,9 +26,9 @@ from clfuse.arrays.handle import fresh
 from clfuse.codegen.kernels import render
 from clfuse.codegen.matmul import render_matmul
 from clfuse.codegen.passes import render_pass
+from clfuse.dataclass import frozen
 from clfuse.engine.evaluate import pending
 from clfuse.engine.executable import Prepared, observers
-from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.snapshot import take
 from clfuse.runtime.devices.device import Device

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .oclgrind import SECTOR, Counts, Measured, measured, under
 from .programs import QUICK

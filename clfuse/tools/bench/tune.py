@@ -22,9 +22,9 @@ import numpy
 
 import clfuse as cf
 from clfuse import config
+from clfuse.dataclass import frozen
 from clfuse.engine.evaluate import forget_plans
 from clfuse.engine.tuning import launches as tuned_launches
-from clfuse.frozen import frozen
 from clfuse.ops.table import UFUNCS
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.files import geometries, tuning

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any, Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 __all__ = ["ENDINGS", "PROGRAMS", "SIZES", "Cell", "lines", "measure", "run"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .finding import Budget, Finding
 from .functions import FUNCTIONS, Function

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from clfuse.dataclass import mutable
 
 __all__ = ["Budget", "Finding"]
 
 
-@dataclass(slots=True)
+@mutable
 class Finding:
     """One part's result.
 
@@ -28,7 +30,7 @@ class Finding:
     left_out: str = ""
 
 
-@dataclass(slots=True)
+@mutable
 class Budget:
     """A part's time, its random seed, and whom it tells how far it is."""
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.interop.scipy_ufuncs import NAMES as OF_SCIPY
 from clfuse.ops.table import UFUNCS
 

@@ -15,13 +15,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from importlib import metadata
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, Final
 
 import numpy as np
+
+from clfuse.dataclass import mutable
 
 from .finding import Budget, Finding
 from .part import PARTS
@@ -44,7 +46,7 @@ MOST_LINES: Final = 30
 """Of what a process that failed has said."""
 
 
-@dataclass(slots=True)
+@mutable
 class Report:
     """What was found.
 

@@ -21,7 +21,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +30,7 @@ import numpy
 
 import clfuse
 from clfuse import config
+from clfuse.dataclass import mutable
 from clfuse.tools.substitution import Substitution, load
 
 __all__ = ["PROGRAMS", "Measurement", "measure", "program_paths"]
@@ -53,7 +54,7 @@ LARGEST_ERROR = 1e-9
 LARGEST_STANDARD_ERRORS = 5.0
 
 
-@dataclass(slots=True)
+@mutable
 class Measurement:
     """What was measured of one program.
 

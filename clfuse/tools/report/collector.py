@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from clfuse import events
 from clfuse.counters import counters
+from clfuse.dataclass import mutable
 from clfuse.ir.nodes import Kind
 
 from .places import NOWHERE, Places
@@ -115,7 +116,7 @@ class PlanSeen:
     entries: dict[tuple[int, ...], list[Entry]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@mutable
 class Build:
     """A kernel that the driver has built, on the host's clock."""
 
@@ -126,7 +127,7 @@ class Build:
     is_behind: bool
 
 
-@dataclass(slots=True)
+@mutable
 class Copied:
     """Copies between host and device that one line has made in one direction."""
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clfuse.dataclass import mutable
+
 from .collector import Build, Collector, Copied, Entry, PlanSeen
 from .places import NOWHERE, PYTHON, STATES
 from .words import time_of
@@ -44,7 +46,7 @@ class KernelSeen:
         return set(self.shares)
 
 
-@dataclass(slots=True)
+@mutable
 class Line:
     """What one line of the source has taken; nanoseconds and bytes."""
 
@@ -77,7 +79,7 @@ class Line:
         )  # fmt: skip
 
 
-@dataclass(slots=True)
+@mutable
 class File:
     """A file of the program, with all of its lines."""
 
@@ -117,7 +119,7 @@ class Circumstances:
         return self.titles.get(path) or path.rpartition("/")[2]
 
 
-@dataclass(slots=True)
+@mutable
 class Summary:
     """All that the page says; times in nanoseconds.
 

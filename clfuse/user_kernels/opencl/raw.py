@@ -13,7 +13,7 @@ import numpy as np
 from clfuse.arrays import handle as handles
 from clfuse.arrays.handle import DTYPES, Handle, fresh, is_contiguous, is_writeable, node_of, write
 from clfuse.codegen import signatures
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir.launch_nodes import LocalParameter
 from clfuse.ir.traced_number import TracedNumber
 

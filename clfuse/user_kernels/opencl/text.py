@@ -15,8 +15,8 @@ import numpy as np
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.handle import DTYPES, Handle, fresh, native_dtype, node_of
+from clfuse.dataclass import frozen
 from clfuse.dtypes import register_type
-from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.identifiers import MOST_LETTERS
 from clfuse.ir.scalar_functions import Function

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 Domain = tuple[tuple[int, int], ...]
 """Of every index, from where to before which it runs."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.user_kernels.language.source.tree import (
     Apply,
     Const,

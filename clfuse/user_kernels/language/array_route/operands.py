@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen, mutable
 from clfuse.user_kernels.language.source.tree import Function
 from clfuse.user_kernels.language.source.types import Type
 
@@ -18,7 +18,7 @@ class OutOfBounds(Exception):
     """An index leaves its axis; the message is the IndexError's."""
 
 
-@dataclass(slots=True)
+@mutable
 class Array:
     """An argument: how it lies on which storage cell."""
 
@@ -65,7 +65,7 @@ class Value:
     domain: Domain
 
 
-@dataclass(slots=True)
+@mutable
 class Frame:
     """One function's variables while it runs."""
 

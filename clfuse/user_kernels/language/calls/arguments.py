@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import index as as_index
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import as_handle
 from clfuse.arrays.handle import Handle, native_dtype, node_of
 from clfuse.arrays.promotion import weak_kind
+from clfuse.dataclass import mutable
 from clfuse.errors import KernelError
 from clfuse.ir import build
 from clfuse.ir.traced_number import TracedNumber
@@ -36,7 +37,7 @@ _WEAK_TYPES: Final[dict[Any, Type]] = {
 _MOST_UNSIGNED: Final = (1 << 64) - 1
 
 
-@dataclass(slots=True)
+@mutable
 class Arguments:
     """What one call was given, in the order of the parameters behind the indices.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import index as as_index
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from clfuse.arrays.handle import Handle, c_strides, downcasts, fresh, node_of
 from clfuse.config import settings
+from clfuse.dataclass import mutable
 from clfuse.engine.evaluate import lock
 from clfuse.errors import KernelError
 from clfuse.functions.math import reductions
@@ -74,7 +75,7 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
 _SCANS: Final = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-@dataclass(slots=True)
+@mutable
 class Signature:
     """A function with its types, and what its calls have become.
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from clfuse.arrays.conversion import host_node
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir.nodes import Node
 from clfuse.user_kernels.language.array_route.accesses import Access, Affine, Domain, crossing
 from clfuse.user_kernels.language.array_route.arrays import NotArrays, Translation

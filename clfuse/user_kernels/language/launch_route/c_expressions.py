@@ -12,12 +12,13 @@ routes have the same bits. What is calculated or loaded gets a variable of its o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse.codegen.lines.expressions import Expressions, Preamble, Register
+from clfuse.dataclass import mutable
 from clfuse.dtypes import memory_type, register_type
 from clfuse.ir.identifiers import symbol
 from clfuse.target.traits import DeviceTraits
@@ -53,7 +54,7 @@ _GROUP: Final = {
 _BITS: Final = {4: "uint", 8: "ulong"}
 
 
-@dataclass(slots=True)
+@mutable
 class Site:
     """Where an index is checked: function, array, line, and indices that count from the end."""
 
@@ -64,7 +65,7 @@ class Site:
     literals: list[int | None]
 
 
-@dataclass(slots=True)
+@mutable
 class Text:
     """The functions of one launch, and what must stand above them.
 

@@ -27,13 +27,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse.codegen.lines.expressions import Expressions, Register, lanes_like, vector
+from clfuse.dataclass import mutable
 from clfuse.dtypes import memory_type, register_type
 from clfuse.ir.identifiers import symbol
 from clfuse.ir.nodes import Op
@@ -199,7 +200,7 @@ def place_in(lane: int, indices: list[Register], steps: list[str]) -> str:
     ) or "0"
 
 
-@dataclass(slots=True)
+@mutable
 class Frame:
     """Where names lead: of the loop, or of a function that stands in its round.
 

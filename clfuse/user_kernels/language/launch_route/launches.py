@@ -15,10 +15,10 @@ import numpy as np
 from clfuse.arrays.handle import Handle, fresh, layout
 from clfuse.codegen.lines.expressions import Expressions
 from clfuse.codegen.templates import head
+from clfuse.dataclass import frozen
 from clfuse.dtypes import mask_type, memory_type, register_type
 from clfuse.engine.evaluate import evaluate_nodes, host_view
 from clfuse.errors import fp64_error
-from clfuse.frozen import frozen
 from clfuse.ir import build
 from clfuse.ir.identifiers import symbol
 from clfuse.ir.nodes import Kind, Node, rebind

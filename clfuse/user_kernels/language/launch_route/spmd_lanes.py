@@ -19,13 +19,13 @@ Loops that write to arrays stay as they are: lanes write one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from clfuse.codegen.lines.expressions import Expressions, Register, vector
+from clfuse.dataclass import mutable
 from clfuse.dtypes import memory_type
 from clfuse.ir.identifiers import symbol
 from clfuse.user_kernels.language.source.accumulations import IN_LANES, NUMBERS, expressions
@@ -173,7 +173,7 @@ def _is_short(node: For) -> bool:
     )
 
 
-@dataclass(slots=True)
+@mutable
 class _Scope:
     """A function or a loop: variables with the lanes that stay in it, and that do what follows.
 

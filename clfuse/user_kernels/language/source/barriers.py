@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 
 from .accumulations import expressions
 from .checked_source import Source

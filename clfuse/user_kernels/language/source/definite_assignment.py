@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from clfuse.dataclass import mutable
 
 from .checked_source import Source
 from .operators import BINARY, COMPARISONS
@@ -33,7 +35,7 @@ def check(source: Source, body: list[ast.stmt]) -> None:
     _Paths(source).block(body, frozenset())
 
 
-@dataclass(slots=True)
+@mutable
 class _Loop:
     """What is assigned where a loop is left, and where a round is."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from clfuse.dataclass import mutable
 from clfuse.ir.nodes import Op
 
 from .types import ArrayType, Type
@@ -259,7 +260,7 @@ class Barrier(Stmt):
     """All work-items of a group come here before any goes on."""
 
 
-@dataclass(slots=True)
+@mutable
 class LocalArray:
     """A fixed-size array; `shared` by a work-group or of one work-item alone."""
 

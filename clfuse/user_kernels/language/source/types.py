@@ -15,7 +15,7 @@ import numpy as np
 
 from clfuse.arrays.handle import DTYPES, downcasts, native_dtype
 from clfuse.arrays.promotion import is_native, resolve
-from clfuse.frozen import frozen
+from clfuse.dataclass import frozen
 from clfuse.ir.nodes import Op, loop
 
 LEAST: Final = -(1 << 63)
