@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.agreement import Batch, error_of
 from tests.support.hostile import ordinary
+from tests.support.rounds import covering
 
 Call = Callable[[ModuleType, Any], Any]
 
@@ -85,8 +86,8 @@ def reductions(names: str) -> dict[str, Call]:
     return {f"{name} axis={axis} keepdims={keep}":
             lambda m, x, n=name, a=axis, k=keep: getattr(m, n)(
                 x, axis=a, **({"keepdims": True} if k else {}))
-            for name in names.split() for axis in (None, 0, 1, -1, (0, 1), (0, -1), ())
-            for keep in (False, True)
+            for name, axis, keep in covering(
+                names.split(), (None, 0, 1, -1, (0, 1), (0, -1), ()), (False, True), key=names)
             if not (isinstance(axis, tuple) and name.startswith(("arg", "cum")))
             and not (keep and name.startswith("cum"))}
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.support.rounds import covering
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -48,10 +51,13 @@ def test_choices_between_arrays_and_numbers(
     def pairs(m: Any) -> list[Callable[[], Any]]:
         a, b, c = (m.asarray(one) * m.ones_like(m.asarray(one)) for one in (mask, x, y))
         calls: list[Callable[[], Any]] = []
-        for seen in SHAPES:
-            calls += [lambda seen=seen: m.where(seen(a), seen(b), seen(c))]
-            calls += [lambda seen=seen: m.where(a, seen(b), c)]
-            calls += [lambda seen=seen: m.where(seen(a), b, c)]
+        forms = (
+            lambda seen: m.where(seen(a), seen(b), seen(c)),
+            lambda seen: m.where(a, seen(b), c),
+            lambda seen: m.where(seen(a), b, c),
+        )
+        for seen, form in covering(SHAPES, forms, together=1, key=char):
+            calls += [partial(form, seen)]
         for number in NUMBERS:
             calls += [lambda n=number: m.where(a, b, n), lambda n=number: m.where(a, n, c)]
         calls += [lambda: m.where(b, b, c), lambda: m.where(a, b, c.astype("f4")),

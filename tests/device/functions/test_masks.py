@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.agreement import Batch, assert_bitwise, host
 from tests.support.hostile import DTYPES, ordinary
+from tests.support.rounds import covering
 
 LONG = 20_011  # several pieces and a tail
 MASKS = {
@@ -250,22 +251,22 @@ FOLDS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("fold", FOLDS)
 def test_folds_of_what_a_mask_selects_are_numpys(xp: ModuleType, fold: str) -> None:
     """What lies outside of the mask reaches no result: NaN, infinities, the ends of integers."""
-    for mask in ("last", "half"):
+    dtypes = ("float64", "float16", "int16")
+    for mask, dtype in covering(("last", "half"), dtypes, together=1, key=fold):
         chosen = MASKS[mask]
-        for dtype in ("float64", "float16", "int16"):
-            values = ordinary(9, LONG, dtype, "unit" if dtype[0] == "f" else "small")
-            if values.dtype.kind == "f":
-                outside = np.array([np.nan, np.inf, -np.inf], values.dtype)
-                values[~chosen] = outside[np.arange(LONG) % 3][~chosen]
-            a, m = xp.asarray(values), xp.asarray(chosen)
-            with np.errstate(all="ignore"):
-                expected = FOLDS[fold](values[chosen])
-                result = FOLDS[fold](a[m])
-                if xp is not np:
-                    xp.evaluate(result)
-            assert result.dtype == expected.dtype
-            rtol = 2e-2 if expected.dtype == np.float16 else 1e-11
-            np.testing.assert_allclose(host(result), expected, rtol=rtol, err_msg=f"{mask} {dtype}")
+        values = ordinary(9, LONG, dtype, "unit" if dtype[0] == "f" else "small")
+        if values.dtype.kind == "f":
+            outside = np.array([np.nan, np.inf, -np.inf], values.dtype)
+            values[~chosen] = outside[np.arange(LONG) % 3][~chosen]
+        a, m = xp.asarray(values), xp.asarray(chosen)
+        with np.errstate(all="ignore"):
+            expected = FOLDS[fold](values[chosen])
+            result = FOLDS[fold](a[m])
+            if xp is not np:
+                xp.evaluate(result)
+        assert result.dtype == expected.dtype
+        rtol = 2e-2 if expected.dtype == np.float16 else 1e-11
+        np.testing.assert_allclose(host(result), expected, rtol=rtol, err_msg=f"{mask} {dtype}")
 
 
 @pytest.mark.parametrize("name", ["min", "max", "argmin"])

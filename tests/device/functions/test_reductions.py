@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tests.fuzz.bounds import for_reduction
 from tests.support.agreement import Batch, given, host
 from tests.support.hostile import COMPLEXES, DTYPES, FLOATS, INTEGERS, hostile, layouts, ordinary
+from tests.support.rounds import covering
 
 Array = NDArray[Any]
 
@@ -81,10 +82,10 @@ def test_a_reduction_over_any_axes_agrees_with_numpy(names: str, xp: ModuleType)
     for shape in SHAPES:
         data = ordinary(1, shape, "float64")
         x = given(data)
-        for name, axis in itertools.product(names.split(), axes_of(len(shape))):
-            if takes_one_axis(name) and isinstance(axis, tuple):
-                continue
-            for keepdims in (False, True):
+        for name, axis, keepdims in covering(
+            names.split(), list(axes_of(len(shape))), (False, True), key=(names, shape)
+        ):
+            if not (takes_one_axis(name) and isinstance(axis, tuple)):
                 compare(batch, name, data, x, axis, keepdims)
     batch.check()
 
@@ -112,13 +113,13 @@ def test_long_arrays_reduce_like_short_ones(dtype: str, xp: ModuleType) -> None:
         for shape in shapes:
             data = flat[:math.prod(shape)].reshape(shape)
             x = given(data)
-            for name in REDUCTIONS:
-                if name == "prod" and dtype in (*FLOATS, *COMPLEXES):
-                    continue  # overflows: nothing to compare
-                for axis in (None, 0, -1)[:1 + 2 * (len(shape) - 1)]:
-                    batch.same(f"{name} {shape} axis={axis} {character}",
-                               lambda m, n=name, x=x, a=axis: getattr(m, n)(x(m), axis=a),
-                               bound=bound_of(name, data, axis))
+            names = [name for name in REDUCTIONS  # a product of floats overflows
+                     if name != "prod" or dtype not in (*FLOATS, *COMPLEXES)]
+            axes = (None, 0, -1) if len(shape) > 1 else (None,)
+            for name, axis in covering(names, axes, together=1, key=(shape, dtype)):
+                batch.same(f"{name} {shape} axis={axis} {character}",
+                           lambda m, n=name, x=x, a=axis: getattr(m, n)(x(m), axis=a),
+                           bound=bound_of(name, data, axis))
         batch.check()  # the other data then need no other program
 
 
@@ -296,7 +297,9 @@ def test_views_reduce_like_arrays(shape: tuple[int, ...], dtype: str, names: str
     batch = Batch(xp)
     data = ordinary(10, shape, dtype)
     x = given(data)
-    for name, (label, key), axis in itertools.product(names.split(), layouts(data), (None, 0, -1)):
+    for name, (label, key), axis in covering(
+        names.split(), list(layouts(data)), (None, 0, -1), key=(shape, dtype)
+    ):
         batch.same(f"{name} {dtype} {shape} {label} axis={axis}",
                    lambda m, n=name, k=key, a=axis: getattr(m, n)(
                        x(m).T if k is None else x(m)[k], axis=a))
@@ -381,16 +384,16 @@ def test_stores_beside_a_fold_bypass_caches_at_any_row_start(
         return b, getattr(b[part], fold)(axis=axis)
 
     with xp.config.override(stream_bytes=0, debug=True, host_us=0):
-        for first in (0, 1, 3):
-            for fold in ("sum", "max", "argmax"):
-                for axis in (None, -1, 0):
-                    expected = program(values, np.ones(shape, dtype), first, fold, axis)
-                    a, b = xp.array(values), xp.ones(shape, dtype)
-                    xp.evaluate(a, b)
-                    found = program(a, b, first, fold, axis)
-                    xp.evaluate(*found)
-                    for one, other in zip(found, expected, strict=True):
-                        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4)
+        for first, fold, axis in covering(
+            (0, 1, 3), ("sum", "max", "argmax"), (None, -1, 0), key=(dtype, shape)
+        ):
+            expected = program(values, np.ones(shape, dtype), first, fold, axis)
+            a, b = xp.array(values), xp.ones(shape, dtype)
+            xp.evaluate(a, b)
+            found = program(a, b, first, fold, axis)
+            xp.evaluate(*found)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4)
 
 
 def test_a_fold_in_pieces_stores_past_the_caches(xp: ModuleType) -> None:

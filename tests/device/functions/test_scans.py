@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.agreement import Batch, host
 from tests.support.hostile import DTYPES, FLOATS, INTEGERS, hostile, layouts, ordinary
+from tests.support.rounds import part_of
 
 UFUNCS = ("add", "subtract", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and",
           "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
@@ -294,7 +295,7 @@ def test_results_go_past_the_caches_wherever_rows_begin(
 ) -> None:
     values = np.random.default_rng(3).integers(-3, 9, shape).astype(dtype)
     with xp.config.override(stream_bytes=0, debug=True, host_us=0):
-        for first in (0, 1, 3):
+        for first in part_of((0, 1, 3), 1, (dtype, shape)):
             part = (..., slice(first, None))
             expected = np.add.accumulate(values[part], axis=-1)
             found = xp.add.accumulate(xp.array(values)[part], axis=-1)

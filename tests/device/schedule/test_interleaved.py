@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.agreement import Batch
 from tests.support.hostile import DTYPES, ordinary
+from tests.support.rounds import covering
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -19,12 +20,12 @@ pytestmark = pytest.mark.clfuse_only
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_folds_of_short_rows_are_numpys(dtype: str, xp: ModuleType) -> None:
     batch = Batch(xp)
-    for columns in (2, 3, 4, 7, 8):
-        for rows in (1, 31, 64, 67):
-            points = ordinary(rows, (rows, columns), dtype)
-            for name in ("max", "any", "argmin"):
-                batch.same(f"{name} {dtype} {points.shape}",
-                           lambda m, p=points, n=name: getattr(m.asarray(p), n)(axis=1))
+    for columns, rows, name in covering(
+        (2, 3, 4, 7, 8), (1, 31, 64, 67), ("max", "any", "argmin"), key=dtype
+    ):
+        points = ordinary(rows, (rows, columns), dtype)
+        batch.same(f"{name} {dtype} {points.shape}",
+                   lambda m, p=points, n=name: getattr(m.asarray(p), n)(axis=1))
     batch.check()
 
 
@@ -89,14 +90,16 @@ def test_columns_that_are_written_together(
 
     batch = Batch(xp)
     with xp.config.override(**settings):
-        for columns in (2, 3, 4, 8):
-            for rows in (1, 31, 64, 67):
+        for columns, rows, how in covering(
+            (2, 3, 4, 8), (1, 31, 64, 67), ("stacked", 0, 1), key=(dtype, *settings)
+        ):
+            if how == "stacked":
                 sides = ordinary(rows, (columns, rows), dtype)
                 batch.same(f"stack {dtype} {columns} {rows}",
                            lambda m, s=sides: m.stack([*m.asarray(s)], axis=-1))
-                for part in (0, 1):
-                    batch.same(f"written {dtype} {columns} {rows} {part}",
-                               lambda m, c=columns, r=rows, p=part: written(m, c, r, p))
+            else:
+                batch.same(f"written {dtype} {columns} {rows} {how}",
+                           lambda m, c=columns, r=rows, p=how: written(m, c, r, p))
         batch.check()
 
 

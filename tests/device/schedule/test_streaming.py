@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.agreement import Batch
+from tests.support.rounds import covering
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
@@ -87,27 +88,27 @@ def reading_past(xp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         yield
 
 
+READ: dict[str, Callable[[Any, Any], Any]] = {
+    "map": lambda m, x: [x * 2 + 1, m.sqrt(x.astype("f4"))],
+    "in place": lambda m, x: m.add(y := x * 1, y, out=y),
+    "beside": lambda m, x: x[..., 1:].astype("f8") * x[..., :-1] - 1,
+    "stencil": lambda m, x: x[1:] + x[:-1] * 3,
+    "folds": lambda m, x: [x.max(), x.sum(dtype="f8"), x.argmin(-1)],
+    "columns": lambda m, x: [x.max(0), (x.astype("f8") * 2 - 1).sum(0)],
+    "scan": lambda m, x: m.cumsum(x.astype("i8") % 5, -1),
+    "gather": lambda m, x: (x.base if x.base is not None else x).ravel()[x.astype("i8")],
+    "rows": lambda m, x: x - x.max(-1, keepdims=True).astype("f8"),
+}
+PARTS = (np.s_[1:, 3:], np.s_[::-1, ::2], np.s_[:, ::-1], np.s_[2, :5])
+
+
 @pytest.mark.usefixtures("reading_past")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int16", "bool"])
-@pytest.mark.parametrize("part", [np.s_[1:, 3:], np.s_[::-1, ::2], np.s_[:, ::-1], np.s_[2, :5]])
-def test_what_is_read_past_the_caches_is_the_same(
-    xp: ModuleType, dtype: str, part: tuple[slice, ...]
-) -> None:
+def test_what_is_read_past_the_caches_is_the_same(xp: ModuleType, dtype: str) -> None:
     grid = ((np.arange(48 * 192) * 7) % 251).reshape(48, 192).astype(dtype)
     batch = Batch(xp)
-
-    def of(m: ModuleType) -> Any:
-        return m.asarray(grid)[part]
-
-    batch.same("map", lambda m: [of(m) * 2 + 1, m.sqrt(of(m).astype("f4"))])
-    batch.same("in place", lambda m: m.add(y := of(m) * 1, y, out=y))
-    batch.same("beside", lambda m: of(m)[..., 1:].astype("f8") * of(m)[..., :-1] - 1)
-    batch.same("stencil", lambda m: of(m)[1:] + of(m)[:-1] * 3)
-    batch.same("folds", lambda m: [of(m).max(), of(m).sum(dtype="f8"), of(m).argmin(-1)])
-    batch.same("columns", lambda m: [of(m).max(0), (of(m).astype("f8") * 2 - 1).sum(0)])
-    batch.same("scan", lambda m: m.cumsum(of(m).astype("i8") % 5, -1))
-    batch.same("gather", lambda m: m.asarray(grid).ravel()[of(m).astype("i8")])
-    batch.same("rows", lambda m: of(m) - of(m).max(-1, keepdims=True).astype("f8"))
+    for part, (name, read) in covering(PARTS, list(READ.items()), together=1, key=dtype):
+        batch.same(f"{name} {part}", lambda m, p=part, read=read: read(m, m.asarray(grid)[p]))
     batch.check()
 
 
