@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative, host_view
 from clfuse.arrays.handle import Handle
@@ -26,11 +27,22 @@ from .small_draws import Maker
 
 __all__ = ["dirichlet", "multinomial", "multivariate_hypergeometric", "multivariate_normal"]
 
+_core: Final = loading.load()
+
 _MOST_COLORED: Final = 10**9
 """Elements of all colors together, from which on numbers of them are not exact."""
 
 _WEIGHT: Final = 200.0
 """What the host takes for a number, in additions."""
+
+
+_MOST_TRIALS: Final = 1 << 53
+"""Above it not every number is a double's."""
+
+
+def _is_row(chances: np.ndarray) -> bool:
+    """Whether the compiled part takes them as they are."""
+    return chances.ndim == 1 and chances.dtype == np.float64 and chances.flags.c_contiguous
 
 
 def _vector(value: Any) -> np.ndarray:
@@ -68,7 +80,12 @@ def dirichlet(bits: Philox4x32, examiner: Any, alpha: Any, size: Any) -> Any:
         parts = numbers * np.exp(lowered - np.max(lowered, axis=0))
     else:
         parts = draws[0].accepted("gamma", column)
-    return maker.delivered(np.moveaxis(parts / np.sum(parts, axis=0), 0, -1))
+    return maker.delivered(_turned(parts / np.sum(parts, axis=0)))
+
+
+def _turned(rows: Any) -> Any:
+    """With the first axis as the last one."""
+    return rows if rows.ndim == 1 else np.moveaxis(rows, 0, -1)
 
 
 def _padded(column: np.ndarray) -> np.ndarray:
@@ -79,10 +96,13 @@ def _padded(column: np.ndarray) -> np.ndarray:
     return padded
 
 
-def _halves(column: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sums of the first and of the second half of each group of rows."""
-    sums = column.reshape(groups, 2, -1, *column.shape[1:]).sum(2)
-    return sums[:, 0], sums[:, 1]
+def _halves(column: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The sums of the first and of the second half of all rows, then of both halves, and so on."""
+    sums = [column]
+    while len(sums[-1]) > 1:
+        sums.append(sums[-1][::2] + sums[-1][1::2])
+    for halves in sums[-2::-1]:
+        yield halves[::2], halves[1::2]
 
 
 def _split(first: Any, both: Any) -> Any:
@@ -93,7 +113,12 @@ def _split(first: Any, both: Any) -> Any:
 
 def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) -> Any:
     """How often each outcome comes: (*size, k) int64."""
-    chances, counts = _vector(pvals), _vector(n)
+    chances = _vector(pvals)
+    if _core is not None and size is None and type(n) is int and _is_row(chances):
+        few = _core.few_outcomes(bits, n, chances) if n < _MOST_TRIALS else None
+        if few is not None:
+            return few
+    counts = _vector(n)
     if counts.ndim and not (counts.size and np.can_cast(counts.dtype, np.int64, "safe")):
         raise NotNative("of no whole numbers")
     number = counts[()] if isinstance(n, Handle) else n
@@ -109,26 +134,19 @@ def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) 
     extents = _extents((1, *shape))
     _in_double()
     column = np.moveaxis(chances.astype(np.float64), -1, 0).copy()
-    column[-1] = np.maximum(1.0 - column[:-1].sum(0), 0.0)  # as NumPy has it
+    # As NumPy has it; each partial sum is rounded, whatever the shape.
+    sums = np.add.accumulate(column[:-1], 0)[-1:]
+    column[-1] = np.maximum(1.0 - sums[0], 0.0) if len(sums) else 1.0
     more = (1,) * (len(shape) + 1 - column.ndim)
     column = _padded(column.reshape(len(column), *more, *column.shape[1:]))
     maker = Maker(bits, (max(len(column) // 2, 1), *shape), _WEIGHT)
     trials = np.broadcast_to(maker.known(counts.astype(np.int64)), extents)
-    for groups in _doubled(len(column)):
-        first, second = _halves(column, groups)
+    for first, second in _halves(column):
         with np.errstate(all="ignore"):
             share = np.where(first > 0, np.minimum(first / (first + second), 1.0), 0.0)
-        draw = maker.draw((groups, *shape))
+        draw = maker.draw((len(first), *shape))
         trials = _split(binomial(draw, trials, maker.known(share)), trials)
-    return maker.delivered(np.moveaxis(trials[: chances.shape[-1]], 0, -1))
-
-
-def _doubled(end: int) -> Iterator[int]:
-    """1, 2, 4, ... below `end`."""
-    groups = 1
-    while groups < end:
-        yield groups
-        groups *= 2
+    return maker.delivered(_turned(trials[: chances.shape[-1]]))
 
 
 def multivariate_hypergeometric(
@@ -147,11 +165,11 @@ def multivariate_hypergeometric(
     column = _padded(row).reshape(-1, *(1,) * len(shape))
     maker = Maker(bits, (max(len(column) // 2, 1), *shape), _WEIGHT)
     sample = np.broadcast_to(maker.known(np.array(number)), extents)
-    for groups in _doubled(len(column)):
-        first, second = [maker.known(part) for part in _halves(column, groups)]
-        draw = maker.draw((groups, *shape))
-        sample = _split(hypergeometric(draw, first, second, sample), sample)
-    return maker.delivered(np.moveaxis(sample[: len(row)], 0, -1))
+    for first, second in _halves(column):
+        draw = maker.draw((len(first), *shape))
+        drawn = hypergeometric(draw, maker.known(first), maker.known(second), sample)
+        sample = _split(drawn, sample)
+    return maker.delivered(_turned(sample[: len(row)]))
 
 
 def multivariate_normal(

@@ -119,12 +119,33 @@ class _DrawHere(RowsOfBits):
     def accepted(self, name: str, *parameters: Any, dtype: np.dtype = FLOAT64) -> np.ndarray:
         """As of `Draw`."""
         count = math.prod(self._shape)
+        at = self._generator._key, self._at
         if dtype is FLOAT64 and all(type(each) is float for each in parameters):
             made = np.empty(self._shape)
-            at = self._generator._key, self._at
             _core.draw_alike(DRAWN[name], made, count, *at, parameters)  # type: ignore[union-attr]
             return made
+        given = [self._whole(each) for each in parameters]
+        if dtype is FLOAT64 and all(each is not None for each in given):
+            made = np.empty(self._shape)
+            _core.draw_each(DRAWN[name], made, count, *at, tuple(given))  # type: ignore[union-attr]
+            return made
         index = np.arange(count).reshape(self._shape)
-        counter = index, *key_and_position(self._generator._key, self._at)
+        counter = index, *key_and_position(*at)
         draw = host_function(accepted_loop(name, len(parameters), dtype))
         return draw(*counter, *parameters)  # type: ignore[misc,no-any-return]
+
+    def _whole(self, given: Any) -> Any:
+        """A parameter for each number of this draw, or one for all; None where they do not fit."""
+        if type(given) is float:
+            return given
+        array = np.asarray(given, np.float64, order="C")
+        if array.ndim == 0:
+            return float(array)
+        if array.shape == self._shape:
+            return array
+        if len(array.shape) > len(self._shape) or any(
+            ours not in (1, wanted)
+            for ours, wanted in zip(array.shape[::-1], self._shape[::-1], strict=False)
+        ):
+            return None
+        return np.ascontiguousarray(np.broadcast_to(array, self._shape))

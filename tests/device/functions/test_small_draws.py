@@ -52,6 +52,78 @@ def test_small_draws_have_the_bits_of_kernels(xp: ModuleType, setting: Setting, 
         assert np.asarray(given).tobytes() == wanted.tobytes()
 
 
+def chances_of(count: int, seed: int) -> np.ndarray:
+    """Some of them 0, others nearly 1; they sum up to 1 or less."""
+    random = np.random.default_rng(seed)
+    chances = random.random(count) ** 8 * (random.random(count) < 0.7)
+    return chances / max(chances.sum(), 1.0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 16, 33, 128, 129])
+def test_few_outcomes_are_those_of_kernels(xp: ModuleType, setting: Setting, count: int) -> None:
+    def outcomes() -> list[Any]:
+        rng = xp.random.default_rng(count)
+        rng.bit_generator.advance(2**64 - 3)
+        found = []
+        for trials in (0, 1, 7, 1000, 2**40):
+            chances = chances_of(count, trials % 1009)
+            found += [rng.multinomial(trials, chances), rng.multinomial(trials, [*chances])]
+            found += [rng.multinomial(trials, xp.asarray(chances))]
+        return [*found, rng.random()]
+
+    expected = [np.array(each) for each in outcomes()]
+    setting(host_us=50, build_after_ms=50)
+    for given, wanted in zip(outcomes(), expected, strict=True):
+        np.testing.assert_array_equal(given, wanted, strict=wanted.ndim > 0)
+    assert {each.sum() for each in expected[:-1]} == {0, 1, 7, 1000, 2**40}
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, a: rng.poisson(a(np.array([[0.5], [20.0]])), (2, 3)),
+        lambda rng, a: rng.poisson(a(np.array([0.0, 3.0, 1e5]))),
+        lambda rng, a: rng.binomial(a(np.array([5, 60, 2**40])), 0.3),
+        lambda rng, a: rng.binomial(40, a(np.array([0.0, 0.01, 0.6, 1.0]))),
+        lambda rng, a: rng.gamma(a(np.array([[0.5, 1.0, 9.0]])), a(np.array([[2.0], [1e-3]]))),
+        lambda rng, a: rng.hypergeometric(a(np.array([5, 500])), 70, 50),
+        lambda rng, a: rng.standard_gamma(a(np.arange(1, 25.0).reshape(2, 3, 4).T)),
+        lambda rng, a: rng.zipf(a(np.array([1.2, 4.0])), (5, 2)),
+        lambda rng, a: rng.dirichlet(a(np.array([0.1, 1.0, 20.0]))),
+        lambda rng, a: rng.dirichlet(a(np.array([0.1, 1.0, 20.0])), (2, 2)),
+    ],
+)  # fmt: skip
+def test_parameters_of_each_number_draw_what_kernels_draw(
+    xp: ModuleType, setting: Setting, draw: Callable[[Any, Any], Any]
+) -> None:
+    def made() -> list[Any]:
+        rng = xp.random.default_rng(2**70 + 5)
+        return [draw(rng, xp.asarray), draw(rng, np.asarray), rng.random()]
+
+    expected = [np.array(each) for each in made()]
+    setting(host_us=50, build_after_ms=50)
+    for given, wanted in zip(made(), expected, strict=True):
+        assert np.asarray(given).dtype == wanted.dtype
+        np.testing.assert_allclose(given, wanted, rtol=1e-14)
+
+
+def test_what_is_wrong_with_chances_is_said_as_numpy_says_it(
+    xp: ModuleType, setting: Setting
+) -> None:
+    setting(host_us=50)
+    for trials, chances in (
+        (10, [0.5, 0.6, 0.1]), (-1, [0.5, 0.5]), (10, [0.5, -0.1, 0.6]), (10, []),
+        (3, [np.nan, 0.5]), (2**63, [0.5, 0.5]), (3, [0.2, np.inf]), (True, [1.5]),
+    ):  # fmt: skip
+        errors = []
+        for module in (np, xp):
+            rng = module.random.default_rng(0)
+            with pytest.raises((ValueError, OverflowError)) as caught:
+                rng.multinomial(trials, module.asarray(chances))
+            errors.append((type(caught.value), str(caught.value)))
+        assert errors[0] == errors[1], (trials, chances)
+
+
 SINGLES = {
     "random": float, "uniform": float, "standard_normal": float, "normal": float,
     "integers": np.int64, "gamma": float, "poisson": int, "zipf": int,
