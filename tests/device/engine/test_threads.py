@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.agreement import host, problem_bitwise
 from tests.support.hostile import ordinary
-from tests.support.rounds import IS_LONG
+from tests.support.rounds import IS_LONG, covering
 
 THREADS = 8
 ROUNDS = 12
@@ -204,9 +204,9 @@ WRITES: dict[str, Callable[[ModuleType, Any, int, int], Any]] = {
 
 
 @pytest.mark.clfuse_only
-@pytest.mark.parametrize("name", WRITES)
-@pytest.mark.parametrize("host_us", [0, 50])
-@pytest.mark.parametrize("width", [10, 2000, 40_000])
+@pytest.mark.parametrize(
+    ("width", "host_us", "name"), covering([10, 2000, 40_000], [0, 50], [*WRITES])
+)
 def test_threads_writing_to_different_parts_lose_nothing(
     xp: ModuleType, name: str, host_us: int, width: int
 ) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clfuse as cf
-from clfuse.tools.bench import kernels
-from clfuse.tools.bench.kernel_programs import programs
-from clfuse.tools.bench.limit import Copy
 from tests.support.hostile import hostile
 
 pytestmark = pytest.mark.clfuse_only
@@ -557,15 +553,3 @@ def test_rows_that_launches_write_are_taken_before_they_run(
             more((10,), (1,), (a[row],))
         assert a.sum() == 3000
         assert cf.stats()["user_launches"] - before == 1
-
-
-def test_the_benchmark_of_kernels_compares_all_ways_with_numpy() -> None:
-    copy = Copy(cf.get_device(), 4096)
-    found = {program.name: program for program in programs(quick=True)}
-    assert len(found) == 21
-    for name in ("stream", "gups", "forces", "prefix", "columns"):
-        row = kernels.measure(found[name], 1, copy, lambda stage: None)
-        assert not row.wrong
-        assert min(*row.seconds.values(), *row.ratios.values()) > 0
-    wrong = replace(found["gups"], kernels=lambda xp, given: [given[0] + xp.uint32(1)])
-    assert "kernels" in kernels.measure(wrong, 1, copy, lambda stage: None).wrong
