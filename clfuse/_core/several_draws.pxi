@@ -40,7 +40,7 @@ def few_outcomes(generator, long long trials, object chances):
     cdef double total = 0, first, share, parameters[2]
     cdef long long drawn
     cdef word key, position
-    if not 0 < count <= MOST_OUTCOMES or trials < 0:
+    if not 0 < count <= MOST_OUTCOMES:
         return None
     given = <double *>memory_of(chances, count * 8)
     while room < count:

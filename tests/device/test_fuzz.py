@@ -71,7 +71,8 @@ def test_random_joins_and_folds_of_rows_agree_with_numpy(
 def test_random_programs_agree_where_numpy_does_the_small_parts(
     xp: ModuleType,
 ) -> None:
-    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), max(1, PROGRAMS // 4))
+    # Of ten seeds a quarter of the programs had 7 to 11 evaluations for 15, a half 12 to 20 for 30.
+    seeds = random.Random(f"{FIRST} small").sample(range(2 ** 32), max(1, PROGRAMS // 2))
     before = xp.stats()["host_evaluations"]
     with xp.config.override(host_us=1_000_000):
         for program_seed in seeds:
@@ -79,7 +80,7 @@ def test_random_programs_agree_where_numpy_does_the_small_parts(
             if found is not None:
                 pytest.fail(f"CLFUSE_HOST_US=1000000 python -m tests.fuzz --seed {program_seed}\n"
                             f"{found}", pytrace=False)
-    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 16
+    assert xp.stats()["host_evaluations"] > before + PROGRAMS // 8
 
 
 @pytest.mark.clfuse_only

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Any, Final
 
@@ -21,19 +22,28 @@ def rounds(number: int) -> int:
     return number if IS_LONG else -(-number // 4)
 
 
+HERE: Final = "{CLFUSE_DEVICE} {CLFUSE_SIMULATE}".format_map(defaultdict(str, os.environ))
+"""Of a key: the device that is asked for, so that a test takes other cases on another one. Not for
+cases of `pytest.mark.parametrize`, which are dealt to the devices by their names."""
+
+
 def covering(
-    *axes: Sequence[Any], together: int = 2, key: object = "", is_long: bool = IS_LONG
+    *axes: Sequence[Any],
+    key: object = "",
+    allows: Callable[..., bool] | None = None,
+    is_long: bool = IS_LONG,
 ) -> list[tuple[Any, ...]]:
-    """Return combinations of a value of each axis in which any values of `together` axes meet.
+    """Return combinations of a value of each axis in which any values of two axes meet.
 
     Parameters
     ----------
     *axes : sequence
         Values of each condition.
-    together : int
-        How many conditions a fault may need at once; with 1 each value is there once.
     key : object
         Another one, as of another dtype, has other combinations of all axes.
+    allows : callable, optional
+        Whether there is such a combination, by its values: all are there by default. Values that
+        meet in none are not asked to.
     is_long : bool
         Whether all combinations are taken.
 
@@ -44,47 +54,28 @@ def covering(
     >>> len(covering(range(3), range(3), range(3), is_long=True))
     27
     """
-    every = list(product(*(range(len(axis)) for axis in axes)))
+    places = [
+        place for place in product(*(range(len(axis)) for axis in axes))
+        if allows is None or allows(*_values_at(axes, place))
+    ]  # fmt: skip
     if not is_long:
-        turn = zlib.crc32(str(key).encode()) if key else 0
-        every = _covering(every, min(together, len(axes)), turn)
-    return [tuple(axis[place] for axis, place in zip(axes, case, strict=True)) for case in every]
+        places = _covering(places, zlib.crc32(str(key).encode()) if key else 0)
+    return [_values_at(axes, place) for place in places]
 
 
-def part_of(
-    values: Sequence[Any], count: int, key: object, *, is_long: bool = IS_LONG
-) -> list[Any]:
-    """Return `count` values that stand behind each other, which ones by a key: all are there for
-    some keys.
-
-    Examples
-    --------
-    >>> [part_of("abcde", 2, key, is_long=False) for key in range(3)]
-    [['d', 'e'], ['a', 'b'], ['e', 'a']]
-    """
-    if is_long:
-        return list(values)
-    first = zlib.crc32(str(key).encode()) % len(values)
-    return [values[(first + place) % len(values)] for place in range(min(count, len(values)))]
+def _values_at(axes: Sequence[Sequence[Any]], place: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(axis[index] for axis, index in zip(axes, place, strict=True))
 
 
-def _covering(
-    every: list[tuple[int, ...]], together: int, turn: int
-) -> list[tuple[int, ...]]:
-    """Take the case with most that is new, again and again, from the turn-th on."""
-    turn %= len(every)
-    left = every[turn:] + every[:turn]
-    groups = list(combinations(range(len(left[0])), together))
-    met: set[tuple[Any, ...]] = set()
+def _covering(every: list[tuple[int, ...]], turn: int) -> list[tuple[int, ...]]:
+    """Take the case with most pairs that are new, again and again; of equal ones the next from the
+    turn-th on."""
+    turn %= max(len(every), 1)
+    left = {case: set(combinations(enumerate(case), 2)) for case in every[turn:] + every[:turn]}
+    missing = set().union(*left.values())
     taken = []
-    while True:
-        gains = [
-            sum((group, *(case[axis] for axis in group)) not in met for group in groups)
-            for case in left
-        ]
-        best = max(gains)
-        if not best:
-            return sorted(taken)
-        case = left[gains.index(best)]
+    while missing:
+        case = max(left, key=lambda case: len(left[case] & missing))
+        missing -= left[case]
         taken.append(case)
-        met |= {(group, *(case[axis] for axis in group)) for group in groups}
+    return sorted(taken)

@@ -114,8 +114,9 @@ def _split(first: Any, both: Any) -> Any:
 def multinomial(bits: Philox4x32, examiner: Any, n: Any, pvals: Any, size: Any) -> Any:
     """How often each outcome comes: (*size, k) int64."""
     chances = _vector(pvals)
-    if _core is not None and size is None and type(n) is int and _is_row(chances):
-        few = _core.few_outcomes(bits, n, chances) if n < _MOST_TRIALS else None
+    is_one_draw = size is None and type(n) is int and 0 <= n < _MOST_TRIALS
+    if _core is not None and is_one_draw and _is_row(chances):
+        few = _core.few_outcomes(bits, n, chances)
         if few is not None:
             return few
     counts = _vector(n)

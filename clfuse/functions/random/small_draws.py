@@ -143,9 +143,7 @@ class _DrawHere(RowsOfBits):
             return float(array)
         if array.shape == self._shape:
             return array
-        if len(array.shape) > len(self._shape) or any(
-            ours not in (1, wanted)
-            for ours, wanted in zip(array.shape[::-1], self._shape[::-1], strict=False)
-        ):
+        try:
+            return np.ascontiguousarray(np.broadcast_to(array, self._shape))
+        except ValueError:  # the draw has another shape: the loop of all draws takes it
             return None
-        return np.ascontiguousarray(np.broadcast_to(array, self._shape))

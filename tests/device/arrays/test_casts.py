@@ -19,7 +19,7 @@ import clfuse as cf
 from clfuse.codegen.lines import expressions
 from clfuse.engine.evaluate import forget_plans
 from tests.support.hostile import FLOATS, INTEGERS, hostile
-from tests.support.rounds import part_of
+from tests.support.rounds import covering
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -113,11 +113,14 @@ def test_every_pair_of_types(
     np.testing.assert_array_equal(made["bool"], numbers != 0)
 
 
+WRITTEN = covering(("as they are", "saturating"), FLOATS, ("int8", "uint32", "int64", "uint64"))
+
+
 @pytest.mark.parametrize("source", FLOATS)
 def test_casts_that_nobody_wrote(casts: str, source: str) -> None:
     numbers = values(source)
     ours = cf.array(numbers)
-    for dtype in part_of(("int8", "uint32", "int64", "uint64"), 2, (casts, source)):
+    for dtype in [dtype for *case, dtype in WRITTEN if case == [casts, source]]:
         expected = wholes(numbers, dtype)
         whole_array, part = cf.zeros(len(numbers), dtype), cf.zeros((len(numbers), 2), dtype)
         whole_array[...] = ours

@@ -16,7 +16,7 @@ import pytest
 
 from clfuse.engine.evaluate import forget_plans
 from clfuse.target.traits import BUFFER_ALIGNMENT, with_schedule
-from tests.support.rounds import covering
+from tests.support.rounds import HERE, covering
 
 CHARS = "?bBhHiIlqQefdFD"
 LENGTHS = (1, 3, 16, 17, 1000, 1003)
@@ -75,7 +75,7 @@ def test_parts_that_are_written_at_every_offset(xp: ModuleType, char: str) -> No
 
 @pytest.mark.parametrize("char", "bhifdFe")
 def test_rows_that_begin_anywhere(xp: ModuleType, char: str) -> None:
-    for columns, first, left in covering((61, 62, 64, 72), range(5), (0, 4), key=char):
+    for columns, first, left in covering((61, 62, 64, 72), range(5), (0, 4), key=(char, HERE)):
         host = numbers(char, 20 * columns).reshape(20, columns)
         there = on_device(xp, host.ravel()).reshape(20, columns)
         last = columns - left

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.rounds import IS_LONG
+from tests.support.rounds import covering
 
 RNG = np.random.default_rng(8)
 
@@ -71,19 +71,19 @@ def assert_sorted(made: Any, stable: Any, places: Any, array: np.ndarray, axis: 
     np.testing.assert_array_equal(made, expected)
 
 
+TILED = covering("?bHqedf", (48, 25), ((2049,), (140_001,), (4097,), (3, 5000), (9000, 2)))
+
+
 @pytest.mark.parametrize("local", [48, 25], ids=["", "small"])
 @pytest.mark.parametrize("char", "?bHqedf")
 def test_tiles_of_long_rows_on_a_gpu_are_numpys(
     xp: ModuleType, char: str, local: int, planned_for: Callable[..., None]
 ) -> None:
     """Of one tile and of several, with and without a rest; in more pieces than one group scans.
-    Each shape is there for some dtypes, with one or the other size of local memory: each is built
-    anew."""
+    Each shape meets each dtype and each size of local memory: all are built anew."""
     there = xp.get_device().untuned_traits.local_nbytes
     planned_for("gpu", compute_units=6, local_nbytes=min(local << 10, there))
-    turn = "?bHqedf".index(char) + (local == 25)
-    shapes = ((2049,), (140_001,), (4097,), (3, 5000), (9000, 2))
-    for shape in shapes if IS_LONG else (shapes[turn % 5], shapes[(turn + 2) % 5]):
+    for shape in [shape for *case, shape in TILED if case == [char, local]]:
         axis = int(np.argmax(shape))
         array = values(char, shape)
         given = xp.asarray(array)

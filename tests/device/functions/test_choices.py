@@ -27,6 +27,9 @@ SHAPES: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 
 
+CASES = covering(DTYPES, SHAPES, range(3))
+
+
 def told(call: Callable[[], Any]) -> Any:
     """What it gives, with its dtype, or what it raises, and of what it warns."""
     with warnings.catch_warnings(record=True) as seen:
@@ -56,8 +59,7 @@ def test_choices_between_arrays_and_numbers(
             lambda seen: m.where(a, seen(b), c),
             lambda seen: m.where(seen(a), b, c),
         )
-        for seen, form in covering(SHAPES, forms, together=1, key=char):
-            calls += [partial(form, seen)]
+        calls += [partial(forms[form], seen) for of, seen, form in CASES if of == char]
         for number in NUMBERS:
             calls += [lambda n=number: m.where(a, b, n), lambda n=number: m.where(a, n, c)]
         calls += [lambda: m.where(b, b, c), lambda: m.where(a, b, c.astype("f4")),

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.agreement import Batch, host
 from tests.support.hostile import DTYPES, FLOATS, INTEGERS, hostile, layouts, ordinary
-from tests.support.rounds import part_of
+from tests.support.rounds import covering
 
 UFUNCS = ("add", "subtract", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and",
           "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
@@ -288,22 +288,24 @@ def test_integers_wrap_around_in_long_scans(xp: ModuleType) -> None:
     batch.check()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "complex64", "bool"])
-@pytest.mark.parametrize("shape", [(1000,), (70_001,), (37, 333), (40, 256)], ids=str)
+@pytest.mark.parametrize(("dtype", "shape", "first"), covering(
+    ("float64", "float32", "int16", "complex64", "bool"),
+    ((1000,), (70_001,), (37, 333), (40, 256)),
+    (0, 1, 3),
+), ids=str)  # fmt: skip
 def test_results_go_past_the_caches_wherever_rows_begin(
-    xp: ModuleType, dtype: str, shape: tuple[int, ...]
+    xp: ModuleType, dtype: str, shape: tuple[int, ...], first: int
 ) -> None:
     values = np.random.default_rng(3).integers(-3, 9, shape).astype(dtype)
     with xp.config.override(stream_bytes=0, debug=True, host_us=0):
-        for first in part_of((0, 1, 3), 1, (dtype, shape)):
-            part = (..., slice(first, None))
-            expected = np.add.accumulate(values[part], axis=-1)
-            found = xp.add.accumulate(xp.array(values)[part], axis=-1)
-            np.testing.assert_allclose(found, expected, rtol=1e-5)
-            into, copied = np.ones(shape, expected.dtype), xp.ones(shape, expected.dtype)
-            xp.evaluate(copied)
-            into[part] = expected
-            copied[part] = xp.add.accumulate(xp.array(values)[part], axis=-1)
-            np.testing.assert_allclose(copied, into, rtol=1e-5)
-            down = xp.add.accumulate(xp.array(values)[part], axis=0)
-            np.testing.assert_allclose(down, np.add.accumulate(values[part], axis=0), rtol=1e-5)
+        part = (..., slice(first, None))
+        expected = np.add.accumulate(values[part], axis=-1)
+        found = xp.add.accumulate(xp.array(values)[part], axis=-1)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        into, copied = np.ones(shape, expected.dtype), xp.ones(shape, expected.dtype)
+        xp.evaluate(copied)
+        into[part] = expected
+        copied[part] = xp.add.accumulate(xp.array(values)[part], axis=-1)
+        np.testing.assert_allclose(copied, into, rtol=1e-5)
+        down = xp.add.accumulate(xp.array(values)[part], axis=0)
+        np.testing.assert_allclose(down, np.add.accumulate(values[part], axis=0), rtol=1e-5)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from clfuse.errors import JitError
-from tests.support.rounds import part_of
+from tests.support.rounds import covering
 
 RNG = np.random.default_rng(36)
 
@@ -194,20 +194,19 @@ def place_masked(m: Any, x: Any, i: Any, v: Any) -> None:
     m.place(x, x > 0, v[:7])
 
 
-@pytest.mark.parametrize("dtype", ["f4", "i8", "i2", "u1", "?", "c8"])
-@pytest.mark.parametrize(
-    "change",
-    [set_values, set_one, read_others, from_the_end, of_a_copy, through_a_view, twice, put_few,
-     put_around, put_clipped],
-)  # fmt: skip
+@pytest.mark.parametrize(("dtype", "change", "sizes"), covering(
+    ("f4", "i8", "i2", "u1", "?", "c8"),
+    (set_values, set_one, read_others, from_the_end, of_a_copy, through_a_view, twice, put_few,
+     put_around, put_clipped),
+    ((40, 300), (5000, 3000), (5000, 200)),
+))  # fmt: skip
 def test_of_equal_places_the_last_one_stays(
-    xp: ModuleType, change: Callable[..., None], dtype: str
+    xp: ModuleType, dtype: str, change: Callable[..., None], sizes: tuple[int, int]
 ) -> None:
-    sizes = ((40, 300), (5000, 3000), (5000, 200))
-    for size, count in part_of(sizes, 1, (change.__name__, dtype)):
-        x = RNG.integers(0, 100, size).astype(dtype)
-        values = RNG.integers(0, 100, count).astype(dtype)
-        same(xp, change, x, RNG.integers(0, size, count), values)
+    size, count = sizes
+    x = RNG.integers(0, 100, size).astype(dtype)
+    values = RNG.integers(0, 100, count).astype(dtype)
+    same(xp, change, x, RNG.integers(0, size, count), values)
 
 
 @pytest.mark.parametrize("count", [5000, 3000, 200])

@@ -113,7 +113,8 @@ def test_what_is_wrong_with_chances_is_said_as_numpy_says_it(
     setting(host_us=50)
     for trials, chances in (
         (10, [0.5, 0.6, 0.1]), (-1, [0.5, 0.5]), (10, [0.5, -0.1, 0.6]), (10, []),
-        (3, [np.nan, 0.5]), (2**63, [0.5, 0.5]), (3, [0.2, np.inf]), (True, [1.5]),
+        (3, [np.nan, 0.5]), (2**63, [0.5, 0.5]), (-(2**70), [0.5, 0.5]), (3, [0.2, np.inf]),
+        (True, [1.5]),
     ):  # fmt: skip
         errors = []
         for module in (np, xp):

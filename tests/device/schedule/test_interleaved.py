@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.agreement import Batch
 from tests.support.hostile import DTYPES, ordinary
-from tests.support.rounds import covering
+from tests.support.rounds import HERE, covering
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.clfuse_only
 def test_folds_of_short_rows_are_numpys(dtype: str, xp: ModuleType) -> None:
     batch = Batch(xp)
     for columns, rows, name in covering(
-        (2, 3, 4, 7, 8), (1, 31, 64, 67), ("max", "any", "argmin"), key=dtype
+        (2, 3, 4, 7, 8), (1, 31, 64, 67), ("max", "any", "argmin"), key=(dtype, HERE)
     ):
         points = ordinary(rows, (rows, columns), dtype)
         batch.same(f"{name} {dtype} {points.shape}",
@@ -91,7 +91,7 @@ def test_columns_that_are_written_together(
     batch = Batch(xp)
     with xp.config.override(**settings):
         for columns, rows, how in covering(
-            (2, 3, 4, 8), (1, 31, 64, 67), ("stacked", 0, 1), key=(dtype, *settings)
+            (2, 3, 4, 8), (1, 31, 64, 67), ("stacked", 0, 1), key=(dtype, *settings, HERE)
         ):
             if how == "stacked":
                 sides = ordinary(rows, (columns, rows), dtype)

@@ -102,13 +102,18 @@ READ: dict[str, Callable[[Any, Any], Any]] = {
 PARTS = (np.s_[1:, 3:], np.s_[::-1, ::2], np.s_[:, ::-1], np.s_[2, :5])
 
 
+READ_DTYPES = ("float64", "float32", "float16", "int16", "bool")
+
+
 @pytest.mark.usefixtures("reading_past")
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int16", "bool"])
+@pytest.mark.parametrize("dtype", READ_DTYPES)
 def test_what_is_read_past_the_caches_is_the_same(xp: ModuleType, dtype: str) -> None:
     grid = ((np.arange(48 * 192) * 7) % 251).reshape(48, 192).astype(dtype)
     batch = Batch(xp)
-    for part, (name, read) in covering(PARTS, list(READ.items()), together=1, key=dtype):
-        batch.same(f"{name} {part}", lambda m, p=part, read=read: read(m, m.asarray(grid)[p]))
+    for part, name, of in covering(PARTS, [*READ], READ_DTYPES):
+        if of == dtype:
+            batch.same(f"{name} {part}",
+                       lambda m, p=part, read=READ[name]: read(m, m.asarray(grid)[p]))
     batch.check()
 
 
