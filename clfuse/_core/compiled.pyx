@@ -209,6 +209,8 @@ cdef object made_in_fortran_order(object value, object dtype, object device):
 cdef double most_additions = -1  # that are done at once
 cdef double allowed_most = 0, allowance = 0  # additions: of one operation, and of all that come
 cdef double allowed_so_far = 0
+cdef double fresh_most = 0  # additions that memory takes for a large result, at most
+cdef bint is_cut = False  # an allowance has ended, maybe in the midst of a round
 cdef bint is_allowing = False  # by the settings
 cdef bint is_allowed_kernels = False  # the work of kernels, too
 
@@ -223,16 +225,31 @@ def settle():
     settle_batches()
 
 
-def allow(double most, double additions, bint with_kernels=False):
+def allow(double most, double additions, bint with_kernels=False, double fresh=0):
     """Let so much work be done at once by operations of at most so much each, also those that
-    kernels do as a rule: `policy.allowance`."""
-    global allowed_most, allowance, is_allowed_kernels
-    allowed_most, allowance, is_allowed_kernels = most, additions, with_kernels
+    kernels do as a rule: `policy.allowance`. The memory of the largest results is `fresh`, in
+    additions."""
+    global allowed_most, allowance, is_allowed_kernels, fresh_most
+    allowed_most, allowance, is_allowed_kernels, fresh_most = most, additions, with_kernels, fresh
 
 
 def allowed():
-    """What is left of it, and the most work of one operation."""
-    return allowance, allowed_most
+    """What is left of it, the most work of one operation, and the memory of a result."""
+    return allowance, allowed_most, fresh_most
+
+
+def end_allowance():
+    """Record everything from here on, wherever the program is."""
+    global allowance, is_cut
+    is_cut = is_cut or allowance > 0
+    allowance = 0
+
+
+def was_cut():
+    """Whether an allowance has ended since this was asked for last, by its use or by another thread."""
+    global is_cut
+    before, is_cut = is_cut, False
+    return before
 
 
 def done_by_allowance():
@@ -241,15 +258,18 @@ def done_by_allowance():
 
 
 cdef inline bint is_allowed(double additions) except -1:
-    global allowance, allowed_so_far
+    global allowance, allowed_so_far, is_cut
+    cdef double taken
     if additions > allowed_most or not allowance or not is_allowing:
         return False
     if not is_allowed_kernels and additions in works_of_kernels:
         return False
-    if additions > allowance:
+    taken = additions + min(additions * fresh_share, fresh_most)
+    if taken > allowance:
         allowance = 0  # from here on all is recorded, and not the large ones alone
+        is_cut = True
         return False
-    allowance -= additions
+    allowance -= taken
     allowed_so_far += additions
     return True
 

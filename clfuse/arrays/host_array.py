@@ -53,6 +53,9 @@ once: 6 us. Of programs of that few operations all would be left to NumPy."""
 
 ADDITIONS_A_US: Final = 1000.0 / (AT_ONCE * COSTS.addition_ns)
 
+FRESH_SHARE: Final = 8 * COSTS.fresh_nbyte_ns / COSTS.addition_ns
+"""Additions that memory takes for an element of a large result."""
+
 FEW_ADDITIONS: Final = 600
 """Up to so much work NumPy has done an operation before it could be recorded, and a kernel had done
 it together with all others. More work on arrays that came as a whole (`AS_A_WHOLE`) is recorded."""

@@ -172,6 +172,7 @@ def _names(array: type) -> dict[str, Any]:
         "element": subscripts.element,
         "expect_rows": host_array.expect_rows,
         "few_additions": host_array.FEW_ADDITIONS,
+        "fresh_share": host_array.FRESH_SHARE,
         "known_works": known_works,
         "leaves": host_array.LEAVES,
         "longest_path": host_array.LONGEST_PATH,

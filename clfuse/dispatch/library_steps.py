@@ -50,9 +50,9 @@ def recorded(
 
 def has_sorts() -> bool:
     """Whether the current device sorts by kernels of ours (`schedule.lower.sorting`)."""
-    from clfuse.runtime.devices.selection import get_device
+    from clfuse.runtime.devices.selection import current_device
 
-    return get_device().traits.schedule == "gpu"
+    return current_device().assumed_traits.schedule == "gpu"
 
 
 def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:

@@ -7,8 +7,8 @@
 
 Compilers do not hold Python's lock, so that NumPy is as fast meanwhile. Planning and rendering do,
 and two threads that take the lock from each other take several times as long as one after the
-other: they stay where they are. What plans is imported here, though: that takes a third of a second
-in a process, and files are waited for.
+other: they stay where they are. What plans is imported here, though, and the device is opened: that
+takes a third of a second in a process, a second where a driver's caches are empty.
 
 What fails in the thread is tried again by whoever needs it, who gets the error. The thread ends
 when nothing is left to do.
@@ -24,9 +24,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clfuse.config import settings
+
+if TYPE_CHECKING:
+    from clfuse.runtime.devices.device import Device
 
 __all__ = [
     "Work", "begin", "end", "finish", "is_possible", "is_prepared", "prepare", "wait_for",
@@ -104,18 +107,22 @@ def begin(
     return work
 
 
-def is_prepared() -> bool:
-    """Whether a plan can be made without an import that takes long."""
+def is_prepared(device: Device) -> bool:
+    """Whether a plan can be made without an import, or opening the device, that takes long."""
     if _preparing:
         return _preparing[0].is_done
-    return all(name in sys.modules for name in IMPORTED)
+    return device.is_open and all(name in sys.modules for name in IMPORTED)
 
 
-def prepare(then: Callable[[], object]) -> Work:
-    """Begin to import what the first plan needs, if nobody has; `then` is called at the end."""
+def prepare(device: Device, then: Callable[[], object]) -> Work:
+    """Begin to import what the first plan needs, and to open the device, if nobody has; `then` is
+    called at the end."""
     if not _preparing:
-        imports = [functools.partial(import_module, name) for name in IMPORTED]
-        _preparing.append(begin(imports, then))
+        calls: list[Callable[[], object]] = [
+            functools.partial(import_module, name) for name in IMPORTED
+        ]
+        calls.append(lambda: device.usable)
+        _preparing.append(begin(calls, then))
     return _preparing[0]
 
 

@@ -241,8 +241,8 @@ def _run(snapshot: Snapshot) -> None:
     else:
         way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
     is_behind = way is Choice.BEHIND
-    if is_behind and not background.is_prepared():
-        _calculate_meanwhile(snapshot, device, background.prepare(choice.note_kernels))
+    if is_behind and not background.is_prepared(device):
+        _calculate_meanwhile(snapshot, device, background.prepare(device, choice.note_kernels))
         return
     if is_behind or way is Choice.BUILD:
         planned = plans.make(snapshot, device)
@@ -268,6 +268,7 @@ def _run(snapshot: Snapshot) -> None:
     if not planned.is_built:
         if is_behind:
             planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
+            choice.note_built(snapshot, device)
             _calculate_meanwhile(snapshot, device, planned.kernels)
             return
         _build(planned, snapshot, device)

@@ -209,6 +209,9 @@ def _shuffled_place(place: Array, count: Array, key: Array, other: Array) -> Arr
     return place
 
 
+if _core is not None:  # without it a place takes as long as some hundred in a kernel
+    NUMBERS["shuffled_place"] = lambda dtype: _shuffled_place
+
 NEARLY: Final[dict[str, Callable[..., Array]]] = {
     "shuffled_place": _shuffled_place,
     "normal_of_bits_float64": _normal(np.float64),

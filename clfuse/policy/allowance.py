@@ -13,6 +13,8 @@ and to meet the first structures takes milliseconds.
 
 While kernels are built in the background an allowance is lent in the same way. The thread that has
 built them takes it back.
+
+Most allowances end in the midst of a round (`was_cut`): what is evaluated next is the rest of it.
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ from clfuse.ir.nodes import Kind
 from clfuse.ir.snapshot import Snapshot
 from clfuse.target.costs import COSTS
 
+from .cost import fresh_ns
 from .feedback import of_kernels, works
 
 __all__ = [
     "MOST_TURNS", "begin", "covers", "done", "forget", "give", "is_given", "is_watching",
-    "left_ns", "lend", "note_earned", "note_turn", "note_wait", "take_back", "used_ns",
+    "left_ns", "lend", "note_earned", "note_turn", "note_wait", "take_back", "used_ns", "was_cut",
 ]  # fmt: skip
 
 SLACK: Final = 2
@@ -105,17 +108,19 @@ def give(snapshot: Snapshot, nanoseconds: float) -> None:
     state = _state[0]
     if _core is None or state.begun is not None:
         return
-    is_first = state.is_first
-    take_back()
+    is_first, is_lent = state.is_first, state.is_lent
+    state.is_first = state.is_lent = False
+    if is_first or is_lent:
+        _core.allow(0.0, 0.0)
     if is_first:
         return
-    most = SLACK * _work(snapshot)
-    left, largest = _core.allowed()
+    most, memory = SLACK * _work(snapshot), _memory(snapshot)
+    left, largest, fresh = _core.allowed()
     if left:
-        _core.allow(max(most, largest), left)
+        _core.allow(max(most, largest), left, False, max(memory, fresh))
         return
     state.given = state.times * nanoseconds / COSTS.addition_ns
-    _core.allow(most, state.given)
+    _core.allow(most, state.given, False, memory)
 
 
 def lend(snapshot: Snapshot, nanoseconds: float) -> None:
@@ -128,15 +133,27 @@ def lend(snapshot: Snapshot, nanoseconds: float) -> None:
     launched = counters["kernels_launched"]
     is_alone, state.launched = launched == state.launched, launched
     state.is_first, state.is_lent = False, True
-    _core.allow(SLACK * _work(snapshot), nanoseconds / COSTS.addition_ns, is_alone)
+    most, given = SLACK * _work(snapshot), nanoseconds / COSTS.addition_ns
+    _core.allow(most, given, is_alone, _memory(snapshot))
 
 
 def take_back() -> None:
     """End what was lent: the kernels are there. Called from another thread."""
     state = _state[0]
     if _core is not None and state.is_lent:
-        _core.allow(0.0, 0.0)
+        _core.end_allowance()
         state.is_first = state.is_lent = False
+
+
+def was_cut() -> bool:
+    """Whether an allowance has ended since this was asked for last, maybe in the midst of a round:
+    what is evaluated now may be the rest of one, which comes never again."""
+    if _core is None or not _core.was_cut():
+        return False
+    state = _state[0]
+    if state.is_first:
+        state.is_first = state.is_lent = False
+    return True
 
 
 def is_watching(turn: int) -> bool:
@@ -182,7 +199,7 @@ def covers(snapshot: Snapshot) -> bool:
     """Whether none of a snapshot's operations would be recorded at the call."""
     if not is_given() or not of_kernels.isdisjoint(works(snapshot)):
         return False
-    _, most = _core.allowed()  # type: ignore[union-attr]
+    _, most, _ = _core.allowed()  # type: ignore[union-attr]
     return _work(snapshot) <= float(most)
 
 
@@ -228,3 +245,8 @@ def _work(snapshot: Snapshot) -> float:
         if item[0] is not None and item[0].kind is not Kind.CONSTANT
     ]
     return max(max(sizes, default=0), max(works(snapshot), default=0.0))
+
+
+def _memory(snapshot: Snapshot) -> float:
+    """The most that memory takes for a result of it, in additions."""
+    return max([fresh_ns(node, COSTS) for node in snapshot.nodes], default=0.0) / COSTS.addition_ns

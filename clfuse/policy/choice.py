@@ -113,19 +113,20 @@ def choose(
     """
     if _is_aside[0]:
         return Choice.INTERPRET_SPARING, False
+    is_piece = allowance.was_cut()
     if plan is None or plan.verdict.circumstances != cost.circumstances(snapshot):
         is_small = cost.is_small(snapshot, device)
         earns_kernels = is_small and cost.is_of_kernels(snapshot)
         tier = Tier.NOW
         if earns_kernels and plan is None:
-            tier = tiering.tier_of(snapshot, device, behind=behind)
+            tier = tiering.tier_of(snapshot, device, behind=behind, is_piece=is_piece)
             earns_kernels = tier is not Tier.WAIT
         if is_small and not earns_kernels:
             return Choice.INTERPRET, feedback.small(snapshot)
         if plan is None:
             if not is_small:
                 feedback.large(snapshot, device)
-                tier = tiering.tier_of(snapshot, device, behind=behind)
+                tier = tiering.tier_of(snapshot, device, behind=behind, is_piece=is_piece)
                 if tier is Tier.WAIT:
                     feedback.wait(snapshot)
                     return Choice.INTERPRET_SPARING, allowance.is_given()

@@ -144,7 +144,7 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
             if is_part_of_product(op):
                 budget -= addition_ns * costs.blas_additions * size
             else:
-                budget -= addition_ns * op.weight * size + _fresh_ns(size, nodes[position], costs)
+                budget -= addition_ns * op.weight * size + fresh_ns(nodes[position], costs)
             if op.name in _CALLING and _core is None:
                 budget -= costs.philox_ns
         elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
@@ -161,10 +161,10 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
                 budget -= addition_ns * size
                 if _is_copied(node.inputs[0], snapshot.flags[item[3]]):
                     size = size_of(item[1])
-                    budget -= addition_ns * size + _fresh_ns(size, node, costs)
+                    budget -= addition_ns * size + fresh_ns(node, costs)
                 continue
             budget -= addition_ns * _additions(kind, node, costs)
-            budget -= _fresh_ns(size_of(item[1]), node, costs)
+            budget -= fresh_ns(node, costs)
         if budget < 0:
             return None
     return most - budget
@@ -204,8 +204,9 @@ def _is_copied(old: Node, flags: int) -> bool:
     return old.op.kind in VIEWED
 
 
-def _fresh_ns(size: int, node: Node, costs: Costs) -> float:
-    nbytes = size * node.dtype.itemsize
+def fresh_ns(node: Node, costs: Costs) -> float:
+    """What memory takes for a result that is no part of another, beside the calculation."""
+    nbytes = size_of(node.shape) * node.dtype.itemsize
     return nbytes * costs.fresh_nbyte_ns if nbytes > costs.cached_nbytes else 0.0
 
 

@@ -19,13 +19,14 @@ operations that are many and small, though they write to a large array: NumPy ta
 them than planning would.
 
 Kernels that were earned are made in the background (`Tier.BEHIND`), and NumPy calculates until they
-are there; those of what takes NumPy as long as building are waited for. As they are too late for
-the evaluation that asked for them, one that takes much less than the compiler has them made when
-its structure comes again (`SPECULATED`).
+are there; those of what takes NumPy as long as the compiler are waited for. As they are too late
+for the evaluation that asked for them, one that takes much less than the compiler has them made
+when its structure comes again (`SPECULATED`).
 
 While a structure waits, NumPy works at the call, without recording (`allowance`): then structures
 that come twice have earned their kernels. Where no kernels were made yet it waits longer, for
-opening a device and for importing what plans.
+opening a device and for importing what plans. What is evaluated first after an allowance may be the
+rest of a round of which NumPy has done a part: it is left to NumPy and forgotten.
 
 Kernels that an earlier run has built are on disk, and load in some milliseconds (`warm_start`).
 Such a structure has its kernels at once; where its plan was pushed out, at its second evaluation,
@@ -118,6 +119,10 @@ SPECULATED: Final = 4
 """Parts of what a program takes the compiler: an evaluation of less does not have kernels made in
 the background when its structure comes for the first time."""
 
+WAITED: Final = 2
+"""Times ``CLFUSE_BUILD_AFTER_MS`` that an evaluation takes NumPy which waits for the compiler, if
+that takes as long: until then it is too late for kernels, and the next evaluation has them."""
+
 MANY: Final = 128
 """Operations of a structure, unlike each other, from which on one evaluation, however large, does
 not have its kernels at once if they take longer than NumPy does: a picture of which each ray is
@@ -190,9 +195,12 @@ _named: Final[list[Any]] = [None, ""]
 _NOT_MET: Final = _Waiting()
 
 
-def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
+def tier_of(
+    snapshot: Snapshot, device: Device, *, behind: bool, is_piece: bool = False
+) -> Tier:
     """What a snapshot has earned for which no kernels are built yet; whether kernels may be made
-    `behind` NumPy's back. With `Tier.WAIT`, NumPy calculates it, which is noted.
+    `behind` NumPy's back, and whether it may be a piece of what comes as a whole the next time.
+    With `Tier.WAIT`, NumPy calculates it, which is noted.
 
     It depends on what the program has evaluated and on what earlier runs have built, and in no way
     on clocks. Within one run an expression may change its last bits once, where a kernel adds in
@@ -200,6 +208,8 @@ def tier_of(snapshot: Snapshot, device: Device, *, behind: bool) -> Tier:
     """
     allowance.note_turn(_turn())
     key = _key(snapshot)
+    if is_piece and key not in _waiting and _is_for_numpy(snapshot, device):
+        return Tier.WAIT
     tier, cost, share = _tier(snapshot, device, _waiting.get(key, _NOT_MET), behind)
     if len(_waiting) >= STRUCTURES_KEPT:
         _waiting.clear()
@@ -302,11 +312,17 @@ def _tier(
     if device.may_wait:
         most = max(most, _opening_ns(device) - _done_ns())
     price = _waited_ns(snapshot, device, found) if device.shares_memory else 0.0
-    cost = cost_ns(snapshot, device, max(patience, price))
-    if cost is None:
-        return Tier.NOW, 0.0, 1.0
     earned = Tier.BEHIND if behind and device.shares_memory else Tier.NOW
     compiling = max(costs.program_ns, price)
+    # Who sets CLFUSE_BUILD_AFTER_MS to little has a compiler that takes little.
+    waited = max(patience, price, min(costs.program_ns, WAITED * settings.build_after_ms * 1e6))
+    cost = cost_ns(snapshot, device, waited)
+    if cost is None:
+        return Tier.NOW, 0.0, 1.0
+    if cost > max(patience, price) and (
+        earned is Tier.NOW or warm_start.is_known(found.name or _name(snapshot))
+    ):
+        return Tier.NOW, 0.0, 1.0
     is_guess = earned is Tier.BEHIND and _is_speculation(snapshot, found, cost, compiling)
     if cost > max(most, price):
         return Tier.WAIT if is_guess else earned, cost, 1.0
@@ -334,6 +350,15 @@ def _tier(
     if found.evaluations >= LOOP_EVALUATIONS and is_near and is_worth and is_open:
         return earned, cost, 1.0
     return Tier.WAIT, cost, share
+
+
+def _is_for_numpy(snapshot: Snapshot, device: Device) -> bool:
+    """Whether NumPy takes less for it than building kernels does that no run has built."""
+    return (
+        not is_of_kernels(snapshot)
+        and cost_ns(snapshot, device, _patience_ns(snapshot, device)) is not None
+        and not warm_start.is_known(_name(snapshot))
+    )
 
 
 def _is_speculation(snapshot: Snapshot, found: _Waiting, cost: float, compiling: float) -> bool:

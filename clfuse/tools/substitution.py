@@ -51,6 +51,18 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
+def real_path(path: str) -> str:
+    """`os.path.realpath` of a file, which asks for each folder once."""
+    folder, name = os.path.split(os.path.abspath(path))
+    place = os.path.join(_real_folder(folder), name)
+    return os.path.realpath(place) if os.path.islink(place) else place
+
+
+@functools.cache
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
 class Substitution:
     """Gives clfuse to whoever imports NumPy from a file under `roots`; everybody else gets NumPy.
 
@@ -113,7 +125,7 @@ class Substitution:
         if verdict is None:
             # A link counts where it is and where it leads to: neither way may installed code slip
             # in.
-            paths = {os.path.abspath(path), os.path.realpath(path)}
+            paths = {os.path.abspath(path), real_path(path)}
             verdict = self._verdicts[path] = any(
                 any(is_below(place, root) for place in paths)
                 and not any(self._is_excluded(place, root) for place in paths)

@@ -56,10 +56,11 @@ def run(tmp_path: Path, program: str, **variables: str) -> str:
     return finished.stdout
 
 
-def imported(tmp_path: Path, program: str) -> set[str]:
+def imported(tmp_path: Path, program: str, **variables: str) -> set[str]:
     """What a program imports beyond NumPy."""
     text = f"import sys, numpy\nbefore = set(sys.modules)\n{program}\n"
-    return set(run(tmp_path, text + "print(*sorted(set(sys.modules) - before))").split())
+    text += "print(*sorted(set(sys.modules) - before))"
+    return set(run(tmp_path, text, **variables).split())
 
 
 def heavy(modules: set[str]) -> set[str]:
@@ -97,6 +98,36 @@ cloud = np.random.multivariate_normal([0, 0], np.eye(2), 9)
 np.histogram(state, bins=32, range=(0, 256))
 shown = str((words, dates, state.sum(), chosen, cloud))
 """)
+    assert not {name for name in found if name.startswith("pyopencl")}
+
+
+@pytest.mark.skipif(not loading.load(), reason="plain Python leaves large permutations to kernels")
+def test_recording_looks_for_no_device(tmp_path: Path) -> None:
+    """How operations are recorded depends on the device; where it can only be a processor, nobody
+    waits for half a second to be told."""
+    (tmp_path / "some.icd").write_text("libpocl.so.2\n")
+    found = imported(tmp_path, """
+import numpy, clfuse as np
+from clfuse.runtime.devices.selection import current_device
+assert current_device().may_wait
+values = numpy.random.default_rng(0).random(200_000)
+x, i = np.asarray(values), np.asarray((values * 9).astype(int))
+made = [
+    x[x > 0.5], np.repeat(x, i), np.bincount(i), np.bincount(i, x), np.histogram2d(x, x, 5)[0],
+    np.add.reduceat(x, [0, 5, 9]), np.fft.fft(x), np.fft.rfft2(x.reshape(400, 500)), np.i0(x),
+    np.piecewise(x, [x < 0.5], [0.0, np.negative]), np.random.permutation(200_000),
+    np.random.choice(200_000, 100_000, replace=False), np.sort(x), np.divide.accumulate(x + 1),
+    np.searchsorted(np.sort(x), [0.5, 0.7]), np.unique(i, return_counts=True)[1],
+]
+for write in (
+    lambda y: np.place(y, y > 0.5, [1.0, 2.0]), lambda y: np.put(y, i, 2.0),
+    lambda y: np.putmask(y, y > 0.5, [1.0, 2.0]), lambda y: np.add.at(y, i, 1.0),
+    lambda y: y.__setitem__(y > 0.5, 1.0), lambda y: y.__setitem__(i, x),
+):
+    made.append(x * 1)
+    write(made[-1])
+shown = [numpy.asarray(array).sum() for array in made]
+""", CLFUSE_BUILD_AFTER_MS="1000000")
     assert not {name for name in found if name.startswith("pyopencl")}
 
 

@@ -18,7 +18,7 @@ from clfuse.dispatch.library_steps import dtype_of, recorded, step
 from clfuse.functions.shaping.joining import deliver_joined as written
 from clfuse.functions.shaping.manipulation import roll
 from clfuse.ir import build
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 from clfuse.target.fourier import transforms
 
 _NORMS: Final = (None, "backward", "ortho", "forward")
@@ -85,7 +85,7 @@ def _transformed(
         node = permuted_node(handle, shape, order)
         places = [order.index(place) for place in places]
         extents = [extents[place] for place in order]
-    if "vkfft" in get_device().traits.libraries:
+    if "vkfft" in current_device().assumed_traits.libraries:
         from .device_fourier import transformed  # few programs need it
 
         made = transformed(name, node, whole_extents, places, norm, dtype)
@@ -95,7 +95,7 @@ def _transformed(
     if not several:
         given, where = None if given is None else given[0], where[0]
     makes = step
-    traits = get_device().traits
+    traits = current_device().assumed_traits
     if all(transforms(traits, dtype, points) for points in whole_extents):
         makes = recorded  # by kernels
     made = makes("fourier", [node], tuple(extents), dtype, (name, given, where, norm), called)

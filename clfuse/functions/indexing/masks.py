@@ -93,7 +93,7 @@ def tally_of(mask: Node) -> Tally:
 
 def _pieces() -> int:
     """Pieces that the current device counts a mask in: each keeps a work-group of a GPU busy."""
-    traits = current_device().traits
+    traits = current_device().assumed_traits
     if traits.schedule == "cpu":
         return PIECES
     return max(PIECES, traits.work_items // traits.work_group)

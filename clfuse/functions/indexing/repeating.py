@@ -21,7 +21,7 @@ from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.ir import build
 from clfuse.ir.value_ranges import known_within
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 from clfuse.target.scatters import scatters
 
 from .gathering import INDEX_LIMIT, POSITION
@@ -36,7 +36,7 @@ def repeat_by_counts(handle: Handle, repeats: Any, axis: Any) -> Any:
     NotNative
         The device has no such kernels, or NumPy has to say what is wrong.
     """
-    if not scatters(get_device().traits):
+    if not scatters(current_device().assumed_traits):
         raise NotNative("a number of repeats for every element")
     if axis is None:
         handle, axis = reshape_view(handle, (math.prod(handle._shape),)), 0

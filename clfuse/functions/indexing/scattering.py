@@ -26,7 +26,7 @@ from clfuse.engine.evaluate import lock
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, rebind
 from clfuse.ops.table import UFUNCS
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 from clfuse.target.scatters import scatters, tally_pieces
 
 from .gathering import INDEX_LIMIT, POSITION, Selection
@@ -72,7 +72,7 @@ def scatter(handle: Handle, chosen: Selection, value: Node, how: str = SET) -> b
     size = math.prod(old.shape)
     if not old.shape or not size or handle._dtype is not old.dtype:
         return False
-    if not scatters(get_device().traits) or math.prod(chosen.common) >= INDEX_LIMIT:
+    if not scatters(current_device().assumed_traits) or math.prod(chosen.common) >= INDEX_LIMIT:
         return False
     position = chosen.position(size)
     if position is None:
@@ -101,7 +101,7 @@ def fold_in_order(handle: Handle, chosen: Selection, value: Node, how: str) -> b
     count = math.prod(chosen.shape)
     if not old.shape or handle._dtype is not old.dtype:
         return False
-    if not scatters(get_device().traits) or count >= SORTED_ELEMENTS:
+    if not scatters(current_device().assumed_traits) or count >= SORTED_ELEMENTS:
         return False
     size = math.prod(old.shape)
     if value.dtype.char == "e" and how in ROUNDING and count >= SUMMED:
@@ -131,7 +131,7 @@ def _pieces_of_sums(size: int, count: int, dtype: np.dtype, how: str) -> int:
     if how not in ("add", "subtract") or dtype.kind != "f" or count < max(SUMMED, 4 * size):
         return 0
     return tally_pieces(
-        get_device().traits, count, size, _wide(dtype).itemsize, weighs=True
+        current_device().assumed_traits, count, size, _wide(dtype).itemsize, weighs=True
     )
 
 

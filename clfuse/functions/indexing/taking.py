@@ -34,7 +34,7 @@ from clfuse.dispatch.host_call import HostArguments, native
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
 from clfuse.numpy_releases import AT_READ_ONLY
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 from clfuse.target.scatters import scatters
 
 from .gathering import (
@@ -277,7 +277,7 @@ def _put_by_kernel(target: Handle, places: Any, values: Handle, mode: str) -> bo
     """`put` as a kernel, where the array lies in order; False where not."""
     size, count = math.prod(target._shape), math.prod(places.shape)
     offset, strides = layout(target)
-    if strides != c_strides(target._shape) or not scatters(get_device().traits):
+    if strides != c_strides(target._shape) or not scatters(current_device().assumed_traits):
         return False
     found = _moded(places, size, 1, mode)
     if found is None:
@@ -339,7 +339,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         shape = target._shape if size > 1 else ()
         node = build.reshape(node, shape)
         choose_by_mask(target, chooser, node)
-    elif scatters(get_device().traits):
+    elif scatters(current_device().assumed_traits):
         node = build.reshape(repeated(node, math.prod(target._shape)), target._shape)
         choose_by_mask(target, chooser, node)
     else:
@@ -355,7 +355,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if not math.prod(given._shape):
         raise NotNative("of no values")
     _require_safe(np.place, target, vals)
-    if scatters(get_device().traits) and math.prod(chooser.shape) > 1:
+    if scatters(current_device().assumed_traits) and math.prod(chooser.shape) > 1:
         count = tally_of(chooser).count
         if count:
             node = cast_for_assignment(node_of(given), target._dtype)

@@ -28,7 +28,7 @@ from clfuse.arrays.views import normalized_axis, reshape_view, strict_axis
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ops.table import REDUCTIONS
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 
 from .folds import accumulator_dtype
 
@@ -66,7 +66,8 @@ def accumulate_array(function: np.ufunc, array: Any, axis: Any, dtype: Any, out:
     if isinstance(out, np.ndarray) and native_dtype(out.dtype) is None:
         raise NotNative("into an array of a dtype that does not live on devices")
     found = accumulator_dtype(function, handle._dtype, dtype, out)
-    if name == "divide" and (found.kind != "f" or get_device().traits.schedule != "gpu"):
+    schedule = current_device().assumed_traits.schedule if name == "divide" else ""
+    if name == "divide" and (found.kind != "f" or schedule != "gpu"):
         raise NotNative("each quotient is rounded before the next one")
     if name in ("fmax", "fmin") and found.kind == "c":
         raise NotNative("no complex number leaves every half NaN as it is")

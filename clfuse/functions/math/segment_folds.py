@@ -29,7 +29,7 @@ from clfuse.arrays.views import strict_axis
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Node
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 from clfuse.target.scatters import scatters
 
 from .folds import accumulator_dtype
@@ -58,7 +58,7 @@ def reduceat_array(ours: Any, array: Any, indices: Any, axis: Any, dtype: Any, o
     """
     if errstate.mode[0] is errstate.STRICT:
         raise NotNative(errstate.CHECKED)
-    if not scatters(get_device().traits):
+    if not scatters(current_device().assumed_traits):
         raise NotNative("the host folds where it lies")
     name = ours.__name__
     if out is not None or (name not in FILLED_BY_LAST and name not in FILLED_BY):

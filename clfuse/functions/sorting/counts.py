@@ -18,7 +18,7 @@ from clfuse.functions.indexing.gathering import INDEX_LIMIT, POSITION, count_hos
 from clfuse.functions.indexing.scattering import SORTED_ELEMENTS, folded
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 from clfuse.target.scatters import scatters, tally_pieces
 
 
@@ -28,7 +28,7 @@ def tallied(place: Node, bins: int, weights: Node | None, name: str) -> Node:
 
     `name` is the function that the user has called.
     """
-    traits = get_device().traits
+    traits = current_device().assumed_traits
     (count,) = place.shape
     if scatters(traits) and count < INDEX_LIMIT and bins < INDEX_LIMIT:
         if weights is None:
@@ -44,7 +44,7 @@ def tallied(place: Node, bins: int, weights: Node | None, name: str) -> Node:
 
 
 def _counted(place: Node, bins: int) -> Node:
-    traits = get_device().traits
+    traits = current_device().assumed_traits
     pieces = tally_pieces(traits, place.shape[0], bins, POSITION.itemsize, weighs=False)
     if pieces:
         counts = build.library("tally", [place], (pieces, bins), POSITION)
@@ -67,7 +67,7 @@ def _added(place: Node, bins: int, weights: Node) -> Node | None:
         wide = FLOAT64 if native_dtype(FLOAT64) is FLOAT64 else dtype
         if wide.char == "e":
             return None
-    traits = get_device().traits
+    traits = current_device().assumed_traits
     pieces = tally_pieces(traits, place.shape[0], bins, wide.itemsize, weighs=True)
     if not pieces and place.shape[0] >= SORTED_ELEMENTS:
         return None

@@ -39,7 +39,7 @@ from clfuse.functions.indexing.taking import take
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Storage, loop
 from clfuse.ir.value_ranges import range_of
-from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.devices.selection import current_device
 
 from .counts import tallied
 
@@ -117,7 +117,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def _found_on_host(table: Handle, keys: Handle, side: str, sorter: Any) -> Any:
     """The places of few keys in what is stored already, found by NumPy; None where they are to be
     recorded."""
-    device = get_device()
+    device = current_device()
     if math.prod(keys._shape) > FEW_KEYS or not is_seen_here(device):
         return None
     given = [table, keys] if sorter is None else [table, keys, as_handle(sorter)]

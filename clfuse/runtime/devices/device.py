@@ -41,8 +41,8 @@ class Device(DeviceBase):
     The listing makes one object per device and process, so devices compare by identity.
 
     `selection.current_device` may give one of which nothing is known yet. All its attributes but
-    `is_settled`, `is_open`, `may_wait`, `fp64`, `costs` and `shares_memory` list the devices and
-    make it one of them.
+    `is_settled`, `is_open`, `may_wait`, `fp64`, `costs`, `shares_memory` and, mostly,
+    `assumed_traits` list the devices and make it one of them.
     """
 
     pool: Pool | None = None
@@ -136,6 +136,12 @@ class Device(DeviceBase):
                 forced_traits = replace(forced_traits, libraries=libraries.usable())
             self._forced = (forced, forced_traits)
         return self._forced[1]
+
+    @property
+    def assumed_traits(self) -> DeviceTraits:
+        """The traits by which operations are recorded. Nobody looks for the device for them if it
+        can only be a processor."""
+        return self.traits
 
     @contextmanager
     def trying(self, traits: DeviceTraits) -> Iterator[None]:

@@ -21,6 +21,7 @@ from clfuse.errors import DeviceError, DeviceWarning, warn_user
 from clfuse.runtime.context import lost, waits
 from clfuse.runtime.context.remedies import broken, inventory
 from clfuse.target.costs import COSTS, Costs
+from clfuse.target.traits import DeviceTraits
 
 from . import preference
 from .device import Device
@@ -159,6 +160,9 @@ _awaited: dict[Device, str] = {}
 """Device that is not settled -> what ``CLFUSE_DEVICE`` said when it became the current one."""
 
 
+_PROCESSOR: Final = DeviceTraits()
+
+
 class _AwaitedDevice(Device):
     """The current device before anybody has asked for anything of it; then it is a `Device`."""
 
@@ -178,6 +182,13 @@ class _AwaitedDevice(Device):
         """Nearly all devices have double precision: so it is taken for granted. Until it is settled
         NumPy calculates, and what needs a kernel tests it again."""
         return not self.is_settled or super().fp64
+
+    @property
+    def assumed_traits(self) -> DeviceTraits:
+        """Those of a processor, where it can be nothing else, and no schedule is forced."""
+        if self.may_wait and settings.schedule == "auto":
+            return _PROCESSOR
+        return self.traits
 
     @property
     def costs(self) -> Costs:

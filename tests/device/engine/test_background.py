@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -110,8 +111,19 @@ def test_short_evaluations_ask_for_kernels_when_they_return(
         assert evaluated(xp, factor) == (True, False)
         made.append(xp.stats()["plans_made"] - before)
     assert made == [0, 1, 1]
-    # What takes NumPy as long as a build has its kernels at once.
-    assert evaluated(xp, size=10_000_001) == (False, True)
+
+
+def test_what_takes_as_long_as_the_compiler_waits_for_it(
+    xp: ModuleType, compiler: Compiler
+) -> None:
+    device = xp.get_device()
+    for milliseconds, expected in ((1e3, (True, False)), (10, (False, True))):
+        costs = replace(device.traits.costs, program_ns=milliseconds * 1e6)
+        forget_plans()
+        with device.trying(replace(device.traits, costs=costs)):
+            assert evaluated(xp, size=10_000_001) == expected
+        compiler.may_build.set()
+        background.finish()
 
 
 @compiled

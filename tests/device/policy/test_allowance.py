@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from clfuse.arrays import handle
 from clfuse.engine import auto_flush
-from clfuse.ir.snapshot import Snapshot
+from clfuse.ir.snapshot import Snapshot, take
 from clfuse.policy import allowance, choice, tiering
 from tests.device.policy.test_small_programs import counted
 from tests.support.marks import compiled
@@ -82,11 +83,12 @@ def test_a_program_without_a_loop_gets_ever_larger_allowances(
 
     class Watched:
         allowed = staticmethod(allowance._core.allowed)
+        was_cut = staticmethod(allowance._core.was_cut)
 
         @staticmethod
-        def allow(most: float, additions: float) -> None:
+        def allow(most: float, additions: float, *others: float) -> None:
             given.append(additions)
-            allow(most, additions)
+            allow(most, additions, *others)
 
     monkeypatch.setattr(allowance, "_core", Watched)
     with xp.config.override(build_after_ms=2):
@@ -172,6 +174,48 @@ def test_writes_change_nobody_elses_values(xp: ModuleType) -> None:
     assert_array_equal(view, mine[10:])
     for array in (kept, old):
         assert_array_equal(array, VALUES)
+
+
+LARGE = 1 << 20  # elements: a result is fresh memory
+
+
+def test_memory_of_large_results_counts(xp: ModuleType) -> None:
+    """An element takes NumPy an addition, and two for its memory; where arrays are small none."""
+    core = allowance._core
+
+    def taken(structure: Any, additions: float) -> float:
+        allowance.forget()
+        allowance.lend(take([handle.node_of(structure)]), 1e9)
+        before, _, _ = core.allowed()
+        assert core.is_done_at_once(additions)
+        left, _, _ = core.allowed()
+        return float(before - left)
+
+    small = xp.exp(xp.asarray(VALUES))
+    structure = xp.exp(xp.asarray(np.ones(LARGE)))  # some additions an element
+    assert taken(structure, LARGE) == 3 * LARGE
+    assert taken(structure, 8 * LARGE) == 10 * LARGE
+    assert taken(structure, LARGE / 2) == 1.5 * LARGE
+    assert taken(small, 8 * SIZE) == 8 * SIZE, "it stays in the cache"
+
+
+def test_the_rest_of_a_round_is_forgotten(xp: ModuleType) -> None:
+    """An allowance ends anywhere: what is left of that round is no structure of the loop."""
+    x, y = xp.asarray(VALUES), xp.asarray(VALUES[::-1].copy())
+    xp.evaluate(step(xp, x, y))
+    assert allowance.is_given()
+    x, theirs = step(xp, x, y), step(np, VALUES, VALUES[::-1])
+    allowance._core.allow(allowance._core.allowed()[1], 1.5 * SIZE)
+    before = dict(tiering._waiting)
+    x, theirs = step(xp, x, y), step(np, theirs, VALUES[::-1])
+    _, host, kernels = counted(xp, partial(xp.evaluate, x))
+    assert (host, kernels) == (1, 0)
+    assert tiering._waiting == before, "nothing is noted of it"
+    assert not allowance.is_given(), "nothing is given for it"
+    x, theirs = step(xp, x, y), step(np, theirs, VALUES[::-1])
+    _, _, kernels = counted(xp, partial(xp.evaluate, x))
+    assert kernels, "the whole round comes a second time, in a program that is watched"
+    assert_allclose(x.get(), theirs, rtol=1e-12)
 
 
 def test_a_reset_forgets_an_allowance(xp: ModuleType) -> None:
