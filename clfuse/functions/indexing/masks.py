@@ -3,9 +3,10 @@
 How many elements a mask selects is a shape, so it must be known at the call. The mask is counted
 piece by piece, with one wait, and the mask's node keeps the counts. The selection itself is
 recorded like everything else; but NumPy finds the true elements at the call where there are up to
-`FEW`. A write through a mask is a selection between old and new elements by the mask itself
-wherever the new elements lie in the places of the old ones: scalars, and expressions of elements
-that the same mask selected (``a[m] += b[m]``). Only other vectors are spread by the counts.
+`FEW`, and takes what a mask selects where that is little (`LITTLE`). A write through a mask is a
+selection between old and new elements by the mask itself wherever the new elements lie in the
+places of the old ones: scalars, and expressions of elements that the same mask selected
+(``a[m] += b[m]``). Only other vectors are spread by the counts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, Node
 from clfuse.ir.value_ranges import known_within
 from clfuse.runtime.devices.selection import current_device
-from clfuse.runtime.memory.buffers import HOST_NBYTES
+from clfuse.runtime.memory.buffers import HOST_NBYTES, SELECTED, HostBuffer
 
 PIECES: Final = 256
 """Pieces that a mask is counted in on a CPU: more than it has work-items."""
@@ -49,6 +50,15 @@ FEW: Final = 1 << 18
 that count and number them take on PoCL."""
 
 
+LITTLE: Final = 128
+"""Parts of a mask, of which NumPy takes one at the call if a mask selects no more. What comes next
+is as little, while kernels that do not pack it look at all elements in every step."""
+
+MOST_LOOKED_AT: Final = 1 << 20
+"""Elements of such a mask: its bytes stay in a cache while they are counted and looked through, at
+10 GB/s."""
+
+
 class Tally:
     """How many elements a mask selects, in all and before each of its pieces.
 
@@ -57,14 +67,17 @@ class Tally:
     piece : int
         Elements of a piece.
     count : int
+    places : numpy.ndarray or None
+        Where the mask is true, if NumPy has looked.
     """
 
-    __slots__ = ("_before", "_starts", "count", "piece")
+    __slots__ = ("_before", "_starts", "count", "piece", "places")
 
     def __init__(self, piece: int, counts: np.ndarray) -> None:
         self.piece = piece
         self._before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._starts: dict[int, Node] = {}
+        self.places: np.ndarray | None = None
         self.count = int(self._before[-1])
 
     def starts(self, repeats: int) -> Node:
@@ -77,14 +90,18 @@ class Tally:
 def tally_of(mask: Node) -> Tally:
     """Count a mask of any shape and at least two elements; waits for the counts, once a mask."""
     known: Tally | None = getattr(mask, "tally", None)
-    if known is not None:
-        return known
-    size = math.prod(mask.shape)
-    flat = build.reshape(mask, (size,))
+    return _count(mask, build.reshape(mask, (math.prod(mask.shape),))) if known is None else known
+
+
+def _count(mask: Node, flat: Node, *, stores: bool = False) -> Tally:
+    """Count a mask, of which `flat` has the elements in a row; whether it `stores` these, though
+    the mask does not keep them."""
+    (size,) = flat.shape
     piece = max(LEAST_PIECE, -(-size // _pieces()))
     counts = build.counts(flat, piece)
-    evaluate_nodes([counts, flat] if _is_costly(flat) else [counts])
-    if flat.buffer is not None:
+    is_costly = _is_costly(flat)
+    evaluate_nodes([counts, flat] if is_costly or stores else [counts])
+    if flat.buffer is not None and (is_costly or not stores):
         mask.buffer, mask.inputs = flat.buffer.of(mask.dtype, mask.shape), ()  # the same bytes
     # It must not refer to the mask: a cycle would keep the mask's buffer.
     tally = mask.tally = Tally(piece, stored_view(counts))
@@ -137,6 +154,9 @@ def select_by_mask(value: Node, mask: Node) -> Node:
     if size < 2:
         count = int(np.count_nonzero(stored_view(mask)))
     else:
+        little = _little(value, mask, repeats)
+        if little is not None:
+            return little
         tally = tally_of(mask)
         count = tally.count
     shape = (count, *rest)
@@ -149,6 +169,45 @@ def select_by_mask(value: Node, mask: Node) -> Node:
     spread = _spread(mask, rest)
     made = build.compact(spread, flat, starts, count * repeats, tally.piece * repeats)
     return build.reshape(made, shape)
+
+
+def _little(value: Node, mask: Node, repeats: int) -> Node | None:
+    """What a mask selects of an array that lies where NumPy sees it, if that is little; the mask is
+    counted then."""
+    is_iota = value.op.kind is Kind.IOTA
+    places = little_places(mask, repeats) if value.buffer is not None or is_iota else None
+    if places is None:
+        return None
+    if is_iota:
+        return known_within(node_of(from_host(places.copy())), math.prod(mask.shape))
+    rest = value.shape[len(mask.shape) :]
+    found = stored_view(value).reshape(math.prod(mask.shape), *rest).take(places, 0)
+    made = node_of(from_host(found))
+    if type(made.buffer) is HostBuffer:
+        made.buffer.use = SELECTED
+    return made
+
+
+def little_places(mask: Node, repeats: int) -> np.ndarray | None:
+    """Where a mask is true, in C order, if it selects little, each element of it `repeats` times,
+    and NumPy sees it; None where not."""
+    size = math.prod(mask.shape)
+    if not 1 < size <= MOST_LOOKED_AT or not is_seen_here(current_device()):
+        return None
+    tally: Tally | None = getattr(mask, "tally", None)
+    if tally is None:
+        flat = _again(build.reshape(mask, (size,)))
+        tally = _count(mask, flat, stores=True)
+        if LITTLE * tally.count <= size:
+            tally.places = np.flatnonzero(stored_view(flat))
+    return tally.places if LITTLE * tally.count * repeats <= size else None
+
+
+def _again(mask: Node) -> Node:
+    """The same mask, to be stored for nobody else; one that is stored as it is."""
+    if mask.buffer is not None or mask.op.kind is not Kind.MAP:
+        return mask
+    return Node(mask.op, mask.inputs, mask.shape, mask.dtype, mask.param)
 
 
 def positions(mask: Node) -> Node:

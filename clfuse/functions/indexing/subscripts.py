@@ -46,9 +46,17 @@ from clfuse.dispatch.host_call import HostArguments, announced
 from clfuse.eager import get_by_arrays, set_in_place
 from clfuse.ir import build
 from clfuse.ir.nodes import Node, boundary
+from clfuse.runtime.memory.buffers import HostBuffer
 
 from .gathering import gather_elements, mutate, numpys_selection, parse, source_of
-from .masks import choose_by_mask, coordinates, select_by_mask, write_by_mask
+from .masks import (
+    LITTLE,
+    choose_by_mask,
+    coordinates,
+    little_places,
+    select_by_mask,
+    write_by_mask,
+)
 from .scattering import scatter
 
 _BOOLS = (bool, np.bool_)
@@ -397,6 +405,19 @@ def _is_mask(item: Any) -> bool:
     return isinstance(item, Handle | np.ndarray) and item.dtype == BOOL and item.ndim > 0
 
 
+def _put_little(handle: Handle, mask: Node, value: Node) -> bool:
+    """Assign what NumPy has computed through a mask that selects little; False where that is not
+    so."""
+    rest = handle._shape[len(mask.shape) :]
+    count = math.prod(value.shape)
+    if type(value.buffer) is not HostBuffer or LITTLE * count > math.prod(mask.shape):
+        return False
+    places = little_places(mask, math.prod(rest))
+    if places is None or value.shape != (len(places), *rest):
+        return False
+    return _scatter(handle, np.unravel_index(places, mask.shape), fresh(value))
+
+
 def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     """Assign through a mask; False where the value does not have one element for each selected."""
     rank = len(mask.shape)
@@ -414,7 +435,7 @@ def _put_masked(handle: Handle, mask: Any, value: Any) -> bool:
     if len(node.shape) > len(rest) or any(
         extent not in (1, goal) for extent, goal in zip(node.shape[::-1], rest[::-1], strict=False)
     ):
-        return write_by_mask(handle, chooser, node)
+        return _put_little(handle, chooser, node) or write_by_mask(handle, chooser, node)
     if rest:
         chooser = build.reshape(chooser, mask.shape + (1,) * len(rest))
     choose_by_mask(handle, chooser, node)
