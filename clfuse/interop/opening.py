@@ -49,7 +49,7 @@ COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 """Parameters, and attributes of estimators, that are false where what is given is written to."""
 
 IN_PLACE: Final = frozenset(("incr_mean_variance_axis", "lobpcg"))
-"""Functions that write to what they are given, or whose compiled code asks as if they did."""
+"""Functions whose compiled code writes to what they are given, or asks as if it did."""
 
 
 def _overwrites(options: Mapping[str, Any]) -> bool:
@@ -64,6 +64,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
     write to these, they share memory."""
     looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
     always = getattr(function, "__name__", "") in IN_PLACE
+    is_python = type(inspect.unwrap(function)) is types.FunctionType
 
     def shared(value: Any) -> Any:
         return turned(in_shared_memory(value))
@@ -75,13 +76,31 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             return function(*args, **kwargs)
         owner = getattr(args[0], "__dict__", {}) if args else {}
         turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
+        written = _written_by(function) if is_python else ()
         named = {
-            name: in_shared_memory(value) if name in OUTPUTS else turn(value)
+            name: in_shared_memory(value)
+            if name in OUTPUTS
+            else (shared if name in written else turn)(value)
             for name, value in kwargs.items()
         }
-        return function(*map(turn, args), **named)
+        if not written:
+            return function(*map(turn, args), **named)
+        turns = [shared if place in written else turn for place in range(len(args))]
+        return function(*[turn(value) for turn, value in zip(turns, args, strict=True)], **named)
 
     return call
+
+
+@functools.cache
+def _written_by(function: Callable[..., Any]) -> frozenset[int | str]:
+    """The parameters of a package's function, by place and by name, to which it writes."""
+    from .receivers import parameters_written  # few programs hand arrays to packages
+
+    written = parameters_written(function)
+    if not written:
+        return frozenset()
+    names = inspect.unwrap(function).__code__.co_varnames
+    return written | frozenset(map(names.index, written))
 
 
 def open_doors(module: types.ModuleType) -> None:

@@ -44,6 +44,10 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
         get("scipy.sparse").diags_array(np.arange(1.0, 21.0)),
         x.T.repeat(10, 1)[:, :20].T + IRREGULAR, Y=np.eye(20, 1), largest=False, maxiter=60,
     )[0],
+    "signs": lambda x, get: get("sklearn.utils.extmath").svd_flip(
+        np.subtract(x, 4, out=x), None
+    )[0],
+    "phases": lambda x, get: get("control").unwrap(x[:, 0], 2.0),
     "moments": lambda x, get: get("sklearn.utils.sparsefuncs").incr_mean_variance_axis(
         get("scipy.sparse").csr_matrix(COLUMNS), axis=0,
         last_mean=x[0], last_var=x[1], last_n=x[2],
