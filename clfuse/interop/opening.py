@@ -51,6 +51,15 @@ COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 IN_PLACE: Final = frozenset(("incr_mean_variance_axis", "lobpcg"))
 """Functions whose compiled code writes to what they are given, or asks as if it did."""
 
+ESTIMATORS: Final = ("sklearn",)
+"""Packages whose objects keep what they are made of as it is, and may write to it later."""
+
+
+def _keeps(function: Callable[..., Any]) -> bool:
+    package = (getattr(function, "__module__", None) or "").partition(".")[0]
+    return package in ESTIMATORS and function.__name__ in ("__init__", "set_params")
+
+
 
 def _overwrites(options: Mapping[str, Any]) -> bool:
     return any(
@@ -62,8 +71,8 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
     write to these, they share memory."""
-    looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
-    always = getattr(function, "__name__", "") in IN_PLACE
+    looked_into = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO}
+    always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
 
     def shared(value: Any) -> Any:

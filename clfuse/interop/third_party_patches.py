@@ -48,7 +48,7 @@ def arrays(turn: Turn) -> Turn:
 
 def deeply(turn: Turn) -> Turn:
     """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists, tuples and dicts
-    within each other; anything else as it is."""
+    within each other, NumPy's class for ours; anything else as it is."""
 
     def turned(value: Any, depth: int = DEEPEST_LIST) -> Any:
         kind: type = type(value)
@@ -57,7 +57,7 @@ def deeply(turn: Turn) -> Turn:
         if issubclass(kind, Handle):
             return turn(value)
         if kind is not dict and not issubclass(kind, tuple | list):
-            return value
+            return np.ndarray if value is handles.ARRAY else value
         items = value.values() if kind is dict else value
         if not depth or _PLAIN.issuperset(map(type, items)):
             return value
@@ -183,6 +183,8 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         in_shared_memory,
     ),
     "pykdtree.kdtree": {"KDTree": in_shared_memory},
+    "sklearn.neighbors._ball_tree": {"BallTree": in_shared_memory},
+    "sklearn.neighbors._kd_tree": {"KDTree": in_shared_memory},
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
