@@ -183,6 +183,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         in_shared_memory,
     ),
     "pykdtree.kdtree": {"KDTree": in_shared_memory},
+    "scipy.spatial._ckdtree": {"cKDTree": in_shared_memory},
     "sklearn.neighbors._ball_tree": {"BallTree": in_shared_memory},
     "sklearn.neighbors._kd_tree": {"KDTree": in_shared_memory},
     "scipy._lib.array_api_compat.common._helpers": {

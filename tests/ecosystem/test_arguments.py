@@ -73,6 +73,14 @@ ARGUMENTS: dict[str, Callable[[Any], Any]] = {
                                          m.asarray(LINE)),
     "a rotation": lambda m: pytest.importorskip("scipy.spatial.transform").Rotation.from_euler(
         "xyz", m.asarray(VALUES)[0, :3]).apply(m.asarray(VALUES)[1, :3]),
+    **{
+        f"weights of {name}": lambda m, name=name: getattr(
+            pytest.importorskip("scipy.spatial"), name
+        )(m.asarray(VALUES) * 1).count_neighbors(
+            pytest.importorskip("scipy.spatial").KDTree(m.asarray(VALUES) + 0.5),
+            m.linspace(0, 4, 4), weights=(m.ones(8) * 2, m.ones(8) * 3))
+        for name in ("KDTree", "cKDTree")
+    },
     "a low rank": lambda m: pytest.importorskip("scipy.linalg.interpolative").svd(
         m.asarray(MATRIX), 2)[1],
 }  # fmt: skip
