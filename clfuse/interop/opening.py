@@ -17,11 +17,13 @@ from typing import Any, Final
 
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
+from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
 
 from .protocols import INSTALLED
 from .third_party_patches import (
     APART,
+    CALLED,
     COMPILED,
     COMPOSED,
     DOORS,
@@ -39,7 +41,7 @@ __all__ = ["install", "open_compiled", "open_doors"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
-_LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.MethodType))
+_LOOKED_INTO: Final = frozenset((dict, list, tuple, ufunc, *CALLED))
 """Kinds of arguments, beside our arrays, that may be turned into others."""
 
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
@@ -60,6 +62,9 @@ def _keeps(function: Callable[..., Any]) -> bool:
     return package in ESTIMATORS and function.__name__ in ("__init__", "set_params")
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
 
 def _overwrites(options: Mapping[str, Any]) -> bool:
     return any(
@@ -74,6 +79,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
     looked_into = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO}
     always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
+    begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
 
     def shared(value: Any) -> Any:
         return turned(in_shared_memory(value))
@@ -92,9 +98,11 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             else (shared if name in written else turn)(value)
             for name, value in kwargs.items()
         }
-        if not written:
+        if not (written or begins):
             return function(*map(turn, args), **named)
         turns = [shared if place in written else turn for place in range(len(args))]
+        if begins:
+            turns[:1] = [_as_it_is]
         return function(*[turn(value) for turn, value in zip(turns, args, strict=True)], **named)
 
     return call

@@ -26,6 +26,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.functions.math.ufunc import ufunc
 
 Turn = Callable[[Any], Any]
 
@@ -66,7 +67,11 @@ def deeply(turn: Turn) -> Turn:
             return value
         if kind is dict:
             return dict(zip(value, found, strict=True))
-        return kind(*found) if hasattr(kind, "_fields") else kind(found)
+        if not hasattr(kind, "_fields"):
+            return kind(found)
+        # Some of the results of SciPy have fields that are no items.
+        more = value.__getnewargs_ex__()[1] if hasattr(kind, "__getnewargs_ex__") else {}
+        return kind(*found, **{name: turned(item, depth - 1) for name, item in more.items()})
 
     return turned
 
@@ -77,10 +82,14 @@ DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
 def called_back(turned: Turn) -> Turn:
-    """`turned`; of a function of the program's, one whose results are the package's to write to."""
+    """`turned`; of a function of the program's, one whose results are the package's to write to; of
+    a ufunc of ours, NumPy's."""
 
     def with_results(value: Any) -> Any:
-        if type(value) is types.FunctionType or type(value) is types.MethodType:
+        kind = type(value)
+        if kind is ufunc:
+            return value.numpy
+        if kind in CALLED:
             from .opened_objects import Callback
 
             return Callback(value, deeply(host_copy))
@@ -88,6 +97,9 @@ def called_back(turned: Turn) -> Turn:
 
     return with_results
 
+
+CALLED: Final = frozenset((types.FunctionType, types.MethodType, functools.partial))
+"""Kinds of functions that programs hand to packages."""
 
 in_shared_memory: Final = deeply(seen_by_numpy)
 """What compiled code gets that may write to it."""

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.arrays.conversion import host_view
 from clfuse.interop.opening import open_to_ours
 from clfuse.interop.receivers import parameters_written
-from clfuse.interop.third_party_patches import deeply, host_view
+from clfuse.interop.third_party_patches import deeply
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="code knows its columns since Python 3.11"
