@@ -41,7 +41,7 @@ __all__ = ["install", "open_compiled", "open_doors"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
-_LOOKED_INTO: Final = frozenset((dict, list, tuple, ufunc, *CALLED))
+_LOOKED_INTO: Final = frozenset((dict, list, slice, tuple, ufunc, *CALLED))
 """Kinds of arguments, beside our arrays, that may be turned into others."""
 
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))

@@ -106,11 +106,14 @@ in_shared_memory: Final = deeply(seen_by_numpy)
 
 
 def numbers(value: Any, depth: int = 3) -> Any:
-    """NumPy's scalars for lazy ones, also in lists, tuples and dicts down to `depth`: records of
-    rows, columns by name. What has none in it is given as it is."""
+    """NumPy's scalars for lazy ones, also in lists, tuples, dicts and slices down to `depth`:
+    records of rows, columns by name. What has none in it is given as it is."""
     kind = type(value)
     if kind in handles.SCALARS:
         return host_scalar(value)
+    if kind is slice:
+        ends = value.start, value.stop, value.step
+        return value if handles.SCALARS.isdisjoint(map(type, ends)) else slice(*map(numbers, ends))
     if not depth or kind not in (list, tuple, dict):
         return value
     items = value.values() if kind is dict else value
@@ -124,7 +127,7 @@ def numbers(value: Any, depth: int = 3) -> Any:
     return dict(zip(value, found, strict=True)) if kind is dict else kind(found)
 
 
-_LISTS: Final = frozenset((list, tuple, dict))
+_LISTS: Final = frozenset((list, tuple, dict, slice))
 
 DEEPEST: Final = 8
 """Documents of json are looked into so far: a list that contains itself has to end."""
@@ -148,15 +151,37 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
     **{
         f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
         for module, names in (
-            ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"),
+            ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"
+             " DataFrame.from_records DataFrame.from_dict"),
             ("series", "Series.__init__ Series.__setitem__"),
-            ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"),
+            ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"
+             " NDFrame.head NDFrame.tail NDFrame.rolling NDFrame.sample NDFrame.shift"),
             ("indexing", "_LocationIndexer.__setitem__ _ScalarAccessIndexer.__setitem__"
-             " _AtIndexer.__setitem__"),
+             " _AtIndexer.__setitem__ _LocationIndexer.__getitem__"),
             ("indexes.base", "Index.__new__ Index.insert"),
+            ("indexes.multi", "MultiIndex.from_arrays MultiIndex.from_product"
+             " MultiIndex.from_tuples"),
+            ("indexes.datetimes", "bdate_range date_range"),
+            ("indexes.interval", "interval_range"),
+            ("indexes.period", "period_range"),
+            ("indexes.timedeltas", "timedelta_range"),
+            ("arrays.categorical", "Categorical.__init__"),
+            ("construction", "array"),
+            ("methods.selectn", "SelectN.__init__"),
+            ("reshape.concat", "concat"),
+            ("tools.datetimes", "to_datetime"),
+            ("tools.numeric", "to_numeric"),
+            ("tools.timedeltas", "to_timedelta"),
         )
     },
+    "pandas._libs.tslibs.timedeltas": {"Timedelta.__new__": numbers},
 }  # fmt: skip
+
+_CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    "series": dict.fromkeys(("Series.apply", "Series.map"), called_back(numbers)),
+    "frame": dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
+}
+"""Methods of pandas' that make arrays of what a function of the program's gives."""
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is given as an index (a mask is no list of names) passes the first, what a Series or a
@@ -219,6 +244,10 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
     "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},
     **_NUMBERS,
+    **{
+        f"pandas.core.{name}": {**_NUMBERS[f"pandas.core.{name}"], **methods}
+        for name, methods in _CALLS.items()
+    },
 }  # fmt: skip
 """Module -> function in it, method of a class, or class -> what it gets of an argument."""
 
