@@ -271,6 +271,17 @@ def _foreign(name: str, *arguments: str) -> Callable[[types.ModuleType], None]:
     return patch
 
 
+def _counted(name: str) -> Callable[[types.ModuleType], None]:
+    """A patch: what the function of `counted_frames` of this name does."""
+
+    def patch(module: types.ModuleType) -> None:
+        from . import counted_frames  # few programs use both
+
+        getattr(counted_frames, name)(module)
+
+    return patch
+
+
 def _keep_generators(random: Any) -> None:
     """Have `numpy.random.default_rng`, by which packages take what they are given, take ours."""
     plain = random.default_rng
@@ -293,6 +304,8 @@ PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
     "jax._src.interpreters.xla": _foreign("register_with_xla"),
     "xarray.core.formatting": _foreign("show_in_xarray"),
     "xarray.core.indexing": _foreign("index_in_xarray"),
+    "formulaic.utils.context": _counted("count_in_formulaic"),
+    "patsy.eval": _counted("count_in_patsy"),
     "torch.utils.data._utils.collate": _foreign("enter_table", "default_collate_fn_map"),
     "autograd.numpy.numpy_boxes": _foreign("enter_table", "Box", "type_mappings"),
     "autograd.numpy.numpy_vspaces": _foreign("enter_table", "VSpace", "mappings"),
