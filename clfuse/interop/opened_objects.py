@@ -101,10 +101,16 @@ class Callback:
         self._turned = turned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._turned(self.__wrapped__(*args, **kwargs))  # type: ignore[attr-defined]
+        return self._turned(self.__wrapped__(*args, **kwargs))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["__wrapped__"], name)  # some count a function's arguments
 
     def __reduce__(self) -> Any:
-        return _itself, (self.__wrapped__,)  # type: ignore[attr-defined]
+        return _itself, (self.__wrapped__,)
 
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:

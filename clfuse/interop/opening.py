@@ -17,11 +17,13 @@ from typing import Any, Final
 
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
+from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
 
 from .protocols import INSTALLED
 from .third_party_patches import (
     APART,
+    CALLED,
     COMPILED,
     COMPOSED,
     DOORS,
@@ -39,7 +41,7 @@ __all__ = ["install", "open_compiled", "open_doors"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
-_LOOKED_INTO: Final = frozenset((dict, list, tuple, types.FunctionType, types.MethodType))
+_LOOKED_INTO: Final = frozenset((dict, list, slice, tuple, ufunc, *CALLED))
 """Kinds of arguments, beside our arrays, that may be turned into others."""
 
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
@@ -48,8 +50,20 @@ OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 """Parameters, and attributes of estimators, that are false where what is given is written to."""
 
-IN_PLACE: Final = frozenset(("incr_mean_variance_axis", "lobpcg"))
-"""Functions that write to what they are given, or whose compiled code asks as if they did."""
+IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg"))
+"""Functions whose compiled code writes to what they are given, or asks as if it did."""
+
+ESTIMATORS: Final = ("sklearn",)
+"""Packages whose objects keep what they are made of as it is, and may write to it later."""
+
+
+def _keeps(function: Callable[..., Any]) -> bool:
+    package = (getattr(function, "__module__", None) or "").partition(".")[0]
+    return package in ESTIMATORS and function.__name__ in ("__init__", "set_params")
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _overwrites(options: Mapping[str, Any]) -> bool:
@@ -62,8 +76,10 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
     write to these, they share memory."""
-    looked_into = handles.SCALARS | {handles.ARRAY, *_LOOKED_INTO}
-    always = getattr(function, "__name__", "") in IN_PLACE
+    looked_into = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO}
+    always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
+    is_python = type(inspect.unwrap(function)) is types.FunctionType
+    begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
 
     def shared(value: Any) -> Any:
         return turned(in_shared_memory(value))
@@ -75,13 +91,33 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             return function(*args, **kwargs)
         owner = getattr(args[0], "__dict__", {}) if args else {}
         turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
+        written = _written_by(function) if is_python else ()
         named = {
-            name: in_shared_memory(value) if name in OUTPUTS else turn(value)
+            name: in_shared_memory(value)
+            if name in OUTPUTS
+            else (shared if name in written else turn)(value)
             for name, value in kwargs.items()
         }
-        return function(*map(turn, args), **named)
+        if not (written or begins):
+            return function(*map(turn, args), **named)
+        turns = [shared if place in written else turn for place in range(len(args))]
+        if begins:
+            turns[:1] = [_as_it_is]
+        return function(*[turn(value) for turn, value in zip(turns, args, strict=True)], **named)
 
     return call
+
+
+@functools.cache
+def _written_by(function: Callable[..., Any]) -> frozenset[int | str]:
+    """The parameters of a package's function, by place and by name, to which it writes."""
+    from .receivers import parameters_written  # few programs hand arrays to packages
+
+    written = parameters_written(function)
+    if not written:
+        return frozenset()
+    names = inspect.unwrap(function).__code__.co_varnames
+    return written | frozenset(map(names.index, written))
 
 
 def open_doors(module: types.ModuleType) -> None:

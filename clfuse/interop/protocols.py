@@ -231,7 +231,9 @@ def shares(asking: types.FrameType, handle: Handle) -> bool:
     if asking.f_code in _masked():
         return True
     module = asking.f_globals.get("__name__")
-    if _writes(module) or (_fills(module) and _may_be_blank(handle)):
+    if _writes(module) or (
+        _fills(module) and (asking.f_code.co_name in KEEPING or _may_be_blank(handle))
+    ):
         return handles.is_writeable(handle)
     return _is_of_package(asking.f_code.co_filename) and _judge_of_receivers()(asking)
 
@@ -286,6 +288,13 @@ linalg, special, operands of sparse matrices) only reads, and gets it without a 
 FILLERS: Final = ("scipy.sparse",)
 """Packages that make ``numpy.empty_like(x)`` of an array of ours that they were given
 (``matrix.data = x``), and let compiled code fill that."""
+
+KEEPING: Final = frozenset((
+    "__init__", "getdata", "check_format", "<genexpr>",  # of coordinates
+    "eliminate_zeros", "sort_indices", "sum_duplicates",
+))  # fmt: skip
+"""What makes a sparse matrix of arrays that it keeps, to be written to (``matrix.data *= 2``), and
+what has compiled code write to them."""
 
 
 @functools.lru_cache(maxsize=1024)

@@ -7,20 +7,24 @@ array. Its source says so: the value is followed from the call through the names
 through views (``x.T``, ``x[1:]``, ``x.reshape(-1)``), and through ``return`` into the caller, which
 may be the program (``dataset.values[0] = 5``). What is kept in attributes or handed to other
 functions is not followed.
+
+The same is asked of a function of a package before it gets an array: to which of its parameters it
+writes (``def unwrap(angle): angle[1:] += correction``).
 """
 
 from __future__ import annotations
 
 import ast
+import dis
 import enum
 import functools
 import inspect
 import linecache
 import types
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
-__all__ = ["is_written_to"]
+__all__ = ["is_written_to", "parameters_written"]
 
 
 class Use(enum.Enum):
@@ -89,6 +93,44 @@ def _flow(lines: tuple[str, ...], first: int) -> _Flow | None:
         return None
 
 
+def _may_write(code: types.CodeType) -> bool:
+    """Whether a function's instructions can write to an array; to read its source takes longer."""
+    if not _WRITERS.isdisjoint(code.co_names):
+        return True
+    return any(
+        instruction.opname in _STORES
+        or instruction.opname.startswith("INPLACE_")
+        or (instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("="))
+        for instruction in dis.get_instructions(code)
+    )
+
+
+_STORES: Final = frozenset((
+    "STORE_SUBSCR", "STORE_SLICE", "KW_NAMES", "CALL_FUNCTION_KW", "CALL_KW",
+))  # fmt: skip
+"""Instructions of ``x[i] = ...`` and of calls with ``out=``, in one or other release of Python."""
+
+
+def _copied(body: list[ast.stmt]) -> frozenset[str]:
+    """The names that get other values, whatever the function is given."""
+    return frozenset(
+        target.id
+        for statement in body
+        if isinstance(statement, ast.Assign) and not _shows(statement.value)
+        for targets in statement.targets
+        for target in (targets.elts if isinstance(targets, ast.Tuple) else [targets])
+        if isinstance(target, ast.Name)
+    )
+
+
+def _shows(value: ast.expr) -> bool:
+    """Whether a value may be the memory of another."""
+    if isinstance(value, ast.Call):
+        value = value.func
+        return isinstance(value, ast.Attribute) and value.attr in _SAME_MEMORY
+    return isinstance(value, ast.Attribute | ast.Name | ast.Subscript)
+
+
 def _place(node: ast.expr) -> tuple[int | None, ...]:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
@@ -110,6 +152,19 @@ _FUNCTIONS_ONLY: Final = frozenset(("sort", "partition"))
 """Of `_WRITERS`, those whose functions make a new array."""
 
 
+def parameters_written(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameters of a function in Python to which it writes, by its source: not those whose
+    names it gives to a copy, or to another value, before anything else can happen."""
+    function = inspect.unwrap(function)
+    if type(function) is not types.FunctionType or not _may_write(function.__code__):
+        return frozenset()
+    code = function.__code__
+    lines = tuple(linecache.getlines(code.co_filename, function.__globals__))
+    flow = _flow(lines, code.co_firstlineno) if lines else None
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return frozenset() if flow is None else flow.written_of(code.co_name, names)
+
+
 class _Flow:
     """The ways of values through a function's source."""
 
@@ -128,11 +183,24 @@ class _Flow:
                 return self.use(node)
         return Use.READ
 
+    def written_of(self, function: str, parameters: Iterable[str]) -> frozenset[str]:
+        """Those of a function's parameters that are written to."""
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.FunctionDef) and node.name == function:
+                copied = _copied(node.body)
+                return frozenset(
+                    name for name in parameters
+                    if name not in copied and self._use_of(self._named(name), {name}) is Use.WRITTEN
+                )
+        return frozenset()
+
     def use(self, node: ast.expr) -> Use:
         """What becomes of the value of an expression."""
+        return self._use_of([node], set())
+
+    def _use_of(self, nodes: Iterable[ast.expr], names: set[str]) -> Use:
         uses = set()
-        names: set[str] = set()
-        waiting: list[ast.expr] = [node]
+        waiting = list(nodes)
         while waiting:
             for found in self._steps(waiting.pop()):
                 if isinstance(found, Use):

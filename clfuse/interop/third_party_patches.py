@@ -26,6 +26,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.functions.math.ufunc import ufunc
 
 Turn = Callable[[Any], Any]
 
@@ -48,7 +49,7 @@ def arrays(turn: Turn) -> Turn:
 
 def deeply(turn: Turn) -> Turn:
     """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists, tuples and dicts
-    within each other; anything else as it is."""
+    within each other, NumPy's class for ours; anything else as it is."""
 
     def turned(value: Any, depth: int = DEEPEST_LIST) -> Any:
         kind: type = type(value)
@@ -57,7 +58,7 @@ def deeply(turn: Turn) -> Turn:
         if issubclass(kind, Handle):
             return turn(value)
         if kind is not dict and not issubclass(kind, tuple | list):
-            return value
+            return np.ndarray if value is handles.ARRAY else value
         items = value.values() if kind is dict else value
         if not depth or _PLAIN.issuperset(map(type, items)):
             return value
@@ -66,7 +67,11 @@ def deeply(turn: Turn) -> Turn:
             return value
         if kind is dict:
             return dict(zip(value, found, strict=True))
-        return kind(*found) if hasattr(kind, "_fields") else kind(found)
+        if not hasattr(kind, "_fields"):
+            return kind(found)
+        # Some of the results of SciPy have fields that are no items.
+        more = value.__getnewargs_ex__()[1] if hasattr(kind, "__getnewargs_ex__") else {}
+        return kind(*found, **{name: turned(item, depth - 1) for name, item in more.items()})
 
     return turned
 
@@ -77,10 +82,14 @@ DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
 def called_back(turned: Turn) -> Turn:
-    """`turned`; of a function of the program's, one whose results are the package's to write to."""
+    """`turned`; of a function of the program's, one whose results are the package's to write to; of
+    a ufunc of ours, NumPy's."""
 
     def with_results(value: Any) -> Any:
-        if type(value) is types.FunctionType or type(value) is types.MethodType:
+        kind = type(value)
+        if kind is ufunc:
+            return value.numpy
+        if kind in CALLED:
             from .opened_objects import Callback
 
             return Callback(value, deeply(host_copy))
@@ -89,16 +98,22 @@ def called_back(turned: Turn) -> Turn:
     return with_results
 
 
+CALLED: Final = frozenset((types.FunctionType, types.MethodType, functools.partial))
+"""Kinds of functions that programs hand to packages."""
+
 in_shared_memory: Final = deeply(seen_by_numpy)
 """What compiled code gets that may write to it."""
 
 
 def numbers(value: Any, depth: int = 3) -> Any:
-    """NumPy's scalars for lazy ones, also in lists, tuples and dicts down to `depth`: records of
-    rows, columns by name. What has none in it is given as it is."""
+    """NumPy's scalars for lazy ones, also in lists, tuples, dicts and slices down to `depth`:
+    records of rows, columns by name. What has none in it is given as it is."""
     kind = type(value)
     if kind in handles.SCALARS:
         return host_scalar(value)
+    if kind is slice:
+        ends = value.start, value.stop, value.step
+        return value if handles.SCALARS.isdisjoint(map(type, ends)) else slice(*map(numbers, ends))
     if not depth or kind not in (list, tuple, dict):
         return value
     items = value.values() if kind is dict else value
@@ -112,7 +127,7 @@ def numbers(value: Any, depth: int = 3) -> Any:
     return dict(zip(value, found, strict=True)) if kind is dict else kind(found)
 
 
-_LISTS: Final = frozenset((list, tuple, dict))
+_LISTS: Final = frozenset((list, tuple, dict, slice))
 
 DEEPEST: Final = 8
 """Documents of json are looked into so far: a list that contains itself has to end."""
@@ -136,15 +151,37 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
     **{
         f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
         for module, names in (
-            ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"),
+            ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"
+             " DataFrame.from_records DataFrame.from_dict"),
             ("series", "Series.__init__ Series.__setitem__"),
-            ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"),
+            ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"
+             " NDFrame.head NDFrame.tail NDFrame.rolling NDFrame.sample NDFrame.shift"),
             ("indexing", "_LocationIndexer.__setitem__ _ScalarAccessIndexer.__setitem__"
-             " _AtIndexer.__setitem__"),
+             " _AtIndexer.__setitem__ _LocationIndexer.__getitem__"),
             ("indexes.base", "Index.__new__ Index.insert"),
+            ("indexes.multi", "MultiIndex.from_arrays MultiIndex.from_product"
+             " MultiIndex.from_tuples"),
+            ("indexes.datetimes", "bdate_range date_range"),
+            ("indexes.interval", "interval_range"),
+            ("indexes.period", "period_range"),
+            ("indexes.timedeltas", "timedelta_range"),
+            ("arrays.categorical", "Categorical.__init__"),
+            ("construction", "array"),
+            ("methods.selectn", "SelectN.__init__"),
+            ("reshape.concat", "concat"),
+            ("tools.datetimes", "to_datetime"),
+            ("tools.numeric", "to_numeric"),
+            ("tools.timedeltas", "to_timedelta"),
         )
     },
+    "pandas._libs.tslibs.timedeltas": {"Timedelta.__new__": numbers},
 }  # fmt: skip
+
+_CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    "series": dict.fromkeys(("Series.apply", "Series.map"), called_back(numbers)),
+    "frame": dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
+}
+"""Methods of pandas' that make arrays of what a function of the program's gives."""
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is given as an index (a mask is no list of names) passes the first, what a Series or a
@@ -183,6 +220,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         in_shared_memory,
     ),
     "pykdtree.kdtree": {"KDTree": in_shared_memory},
+    "scipy.spatial._ckdtree": {"cKDTree": in_shared_memory},
+    "sklearn.neighbors._ball_tree": {"BallTree": in_shared_memory},
+    "sklearn.neighbors._kd_tree": {"KDTree": in_shared_memory},
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
@@ -204,6 +244,10 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "torch.utils.data._utils.collate": {"default_convert": in_shared_memory},
     "jax._src.numpy.indexing": {"eliminate_deprecated_list_indexing": deeply(host_view)},
     **_NUMBERS,
+    **{
+        f"pandas.core.{name}": {**_NUMBERS[f"pandas.core.{name}"], **methods}
+        for name, methods in _CALLS.items()
+    },
 }  # fmt: skip
 """Module -> function in it, method of a class, or class -> what it gets of an argument."""
 
@@ -223,6 +267,17 @@ def _foreign(name: str, *arguments: str) -> Callable[[types.ModuleType], None]:
         from . import foreign_types  # few programs use both
 
         getattr(foreign_types, name)(module, *arguments)
+
+    return patch
+
+
+def _counted(name: str) -> Callable[[types.ModuleType], None]:
+    """A patch: what the function of `counted_frames` of this name does."""
+
+    def patch(module: types.ModuleType) -> None:
+        from . import counted_frames  # few programs use both
+
+        getattr(counted_frames, name)(module)
 
     return patch
 
@@ -249,6 +304,8 @@ PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
     "jax._src.interpreters.xla": _foreign("register_with_xla"),
     "xarray.core.formatting": _foreign("show_in_xarray"),
     "xarray.core.indexing": _foreign("index_in_xarray"),
+    "formulaic.utils.context": _counted("count_in_formulaic"),
+    "patsy.eval": _counted("count_in_patsy"),
     "torch.utils.data._utils.collate": _foreign("enter_table", "default_collate_fn_map"),
     "autograd.numpy.numpy_boxes": _foreign("enter_table", "Box", "type_mappings"),
     "autograd.numpy.numpy_vspaces": _foreign("enter_table", "VSpace", "mappings"),

@@ -3,6 +3,7 @@ no data."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import pickle
@@ -14,13 +15,17 @@ import numpy as np
 import pytest
 
 import clfuse
+from clfuse.arrays.conversion import host_view
 from clfuse.interop.opened_objects import Callback
+from clfuse.interop.third_party_patches import deeply
 from tests.ecosystem.comparing import LINE, MATRIX, VALUES, agree, agree_on_pixels
 from tests.support.processes import python
 
+linalg = pytest.importorskip("scipy.linalg")
 ndimage = pytest.importorskip("scipy.ndimage")
 optimize = pytest.importorskip("scipy.optimize")
 signal = pytest.importorskip("scipy.signal")
+stats = pytest.importorskip("scipy.stats")
 
 SIGNS = (VALUES > 0).astype(float)
 
@@ -61,6 +66,16 @@ def test_scipy_writes_to_our_arrays(name: str, host_us: int) -> None:
         agree(OUTPUTS[name])
 
 
+def pairs(m: Any, kind: str) -> Any:
+    """How many pairs are near each other, by the weights of their points."""
+    spatial = pytest.importorskip("scipy.spatial")
+    tree = getattr(spatial, kind)(m.asarray(VALUES) * 1)
+    return tree.count_neighbors(
+        spatial.KDTree(m.asarray(VALUES) + 0.5), m.linspace(0, 4, 4),
+        weights=(m.ones(8) * 2, m.ones(8) * 3),
+    )  # fmt: skip
+
+
 ARGUMENTS: dict[str, Callable[[Any], Any]] = {
     "heights": lambda m: signal.find_peaks(m.sin(m.asarray(LINE) * 9), height=m.full(50, 0.5))[0],
     "a bracket": lambda m: optimize.root_scalar(
@@ -73,6 +88,16 @@ ARGUMENTS: dict[str, Callable[[Any], Any]] = {
                                          m.asarray(LINE)),
     "a rotation": lambda m: pytest.importorskip("scipy.spatial.transform").Rotation.from_euler(
         "xyz", m.asarray(VALUES)[0, :3]).apply(m.asarray(VALUES)[1, :3]),
+    "weights of KDTree": lambda m: pairs(m, "KDTree"),
+    "weights of cKDTree": lambda m: pairs(m, "cKDTree"),
+    "a ufunc": lambda m: linalg.funm(m.asarray(MATRIX) * 1, m.sqrt),
+    "a partial function": lambda m: linalg.funm(
+        m.asarray(MATRIX) * 1, functools.partial(m.multiply, 2.0)
+    ),
+    "a function by its arguments": lambda m: pytest.importorskip("scipy.interpolate").Rbf(
+        m.asarray(LINE)[:9] * 1, m.asarray(LINE)[9:18] * 1, m.ones(9) * 2,
+        function=lambda self, r: m.sqrt(r * r + self.epsilon),
+    )(0.2, 0.3),
     "a low rank": lambda m: pytest.importorskip("scipy.linalg.interpolative").svd(
         m.asarray(MATRIX), 2)[1],
 }  # fmt: skip
@@ -83,6 +108,16 @@ ARGUMENTS: dict[str, Callable[[Any], Any]] = {
 def test_scipy_takes_our_arrays_for_numpys(name: str, host_us: int) -> None:
     with clfuse.config.override(host_us=host_us):
         agree(ARGUMENTS[name], rtol=1e-6)
+
+
+def test_results_have_fields_that_are_no_items() -> None:
+    kind = type(stats.kstest(LINE, "norm"))
+    ours = kind(clfuse.array(0.5), 0.25, statistic_location=clfuse.ones(2), statistic_sign=1)
+    seen = deeply(host_view)(ours)
+    assert type(seen) is kind
+    assert tuple(seen) == (0.5, 0.25)
+    assert type(seen.statistic_location) is np.ndarray
+    assert seen.statistic_sign == 1
 
 
 @pytest.mark.parametrize("host_us", [0, 50])

@@ -20,10 +20,12 @@ from sklearn import (
     decomposition,
     discriminant_analysis,
     ensemble,
+    feature_extraction,
     linear_model,
     metrics,
     model_selection,
     naive_bayes,
+    neighbors,
     pipeline,
     preprocessing,
     svm,
@@ -93,3 +95,42 @@ def test_parameters_that_have_to_be_numpys_may_be_ours() -> None:
     grid, mask = np.arange(20.0).reshape(4, 5) % 7, np.arange(20).reshape(4, 5) % 3 > 0
     ours = image.img_to_graph(clfuse.array(grid), mask=clfuse.array(mask))
     np.testing.assert_array_equal(ours.toarray(), image.img_to_graph(grid, mask=mask).toarray())
+
+
+def tree_of(name: str, m: Any) -> Any:
+    return getattr(neighbors, name)(m.asarray(POINTS) * 1, leaf_size=5)
+
+
+TREES: dict[str, Callable[[Any, Any], Any]] = {
+    "pairs": lambda m, tree: tree.two_point_correlation(m.asarray(POINTS) * 1, m.linspace(0, 1, 5)),
+    "radii": lambda m, tree: np.sort(
+        tree.query_radius(m.asarray(POINTS)[:1] * 1, m.full(1, 2.0))[0]
+    ),
+    "density": lambda m, tree: tree.kernel_density(m.asarray(POINTS)[:3] * 1, 0.5),
+}
+
+
+@pytest.mark.parametrize("kind", ["KDTree", "BallTree"])
+@pytest.mark.parametrize("name", TREES)
+def test_trees_take_arrays_on_the_device(name: str, kind: str) -> None:
+    with clfuse.config.override(host_us=0):
+        agree(lambda m: TREES[name](m, tree_of(kind, m)), rtol=1e-6)
+
+
+ON_THE_DEVICE: dict[str, Callable[[Any], Any]] = {
+    "class": lambda m: feature_extraction.image.img_to_graph(
+        m.asarray(POINTS)[:4, :3] * 1, return_as=m.ndarray
+    ),
+    "start": lambda m: decomposition.SparsePCA(
+        2, U_init=m.asarray(POINTS)[:, :2] * 1, V_init=m.eye(5)[:2] * 1, random_state=0
+    ).fit(m.asarray(POINTS)).components_,
+    "set": lambda m: decomposition.SparsePCA(2, random_state=0).set_params(
+        U_init=m.asarray(POINTS)[:, :2] * 1, V_init=m.eye(5)[:2] * 1
+    ).fit(m.asarray(POINTS)).components_,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ON_THE_DEVICE)
+def test_arrays_on_the_device_are_taken_as_numpys(name: str) -> None:
+    with clfuse.config.override(host_us=0):
+        agree(ON_THE_DEVICE[name], rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Polars' tables hold our arrays; joblib's workers get them."""
+"""Tables of Polars and pandas hold our arrays and numbers; joblib's workers get them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,51 @@ def test_polars_takes_our_arrays(name: str, host_us: int) -> None:
         actual = TABLES[name](pl, clfuse.asarray(LINE) + 0)
     assert type(actual) is type(expected)
     assert actual.equals(expected)
+
+
+NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "records": lambda pd, x: pd.DataFrame.from_records([(x.max(), x[1]), (x.min(), x[2])]),
+    "a dict": lambda pd, x: pd.DataFrame.from_dict({"r": [x.max(), x[1]]}, orient="index"),
+    "pairs": lambda pd, x: pd.MultiIndex.from_tuples([(x[1], x[2]), (x[2], x[3])]).to_frame(),
+    "products": lambda pd, x: pd.MultiIndex.from_product([[x[1], x[2]], [x.max()]]).to_frame(),
+    "extension": lambda pd, x: pd.Series(pd.array([x.sum(), x[1]])),
+    "categories": lambda pd, x: pd.Series(pd.Categorical([x[1], x[2], x[1]]).categories),
+    "numeric": lambda pd, x: pd.Series(pd.to_numeric([x.sum(), x[1]])),
+    "datetimes": lambda pd, x: pd.Series(pd.to_datetime([x.max(), x[1]], unit="s")),
+    "timedeltas": lambda pd, x: pd.Series(pd.to_timedelta([x.max(), x[1]], unit="s")),
+    "a timedelta": lambda pd, x: pd.Series([pd.Timedelta(x.max(), unit="s")]),
+    "a range": lambda pd, x: pd.Series(pd.date_range("2020-01-01", periods=_whole(x))),
+    "the first": lambda pd, x: pd.Series(LINE).head(_whole(x)),
+    "cut": lambda pd, x: pd.Series(LINE).iloc[: _whole(x)],
+    "rolling": lambda pd, x: pd.Series(LINE).rolling(_whole(x)).sum(),
+    "drawn": lambda pd, x: pd.Series(LINE).sample(_whole(x), random_state=_whole(x)),
+    "largest": lambda pd, x: pd.Series(LINE).nlargest(_whole(x)),
+    "keys": lambda pd, x: pd.concat({x[1]: pd.Series([1.0]), x[2]: pd.Series([2.0])}),
+    "applied": lambda pd, x: pd.Series(LINE).apply(lambda y: (x * y).sum()),
+    "mapped": lambda pd, x: pd.Series(LINE).map(lambda y: (x * y).sum()),
+    "applied to rows": lambda pd, x: pd.DataFrame({"y": LINE}).apply(
+        lambda row: (x * row["y"]).sum(), axis=1
+    ),
+    "mapped in a table": lambda pd, x: pd.DataFrame({"y": LINE}).map(lambda y: (x * y).max()),
+}
+
+
+def _whole(x: Any) -> Any:
+    """The number 2."""
+    return (x * 10).astype(np.int64)[1]
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_pandas_takes_lazy_scalars_for_numbers(name: str, host_us: int) -> None:
+    pd = pytest.importorskip("pandas")
+    expected = NUMBERS[name](pd, LINE)
+    with clfuse.config.override(host_us=host_us):
+        actual = NUMBERS[name](pd, clfuse.asarray(LINE) + 0)
+    compare = pd.testing.assert_frame_equal if hasattr(actual, "columns") else (
+        pd.testing.assert_series_equal
+    )
+    compare(actual, expected)
 
 
 @pytest.mark.parametrize("count", [10, 400_000])

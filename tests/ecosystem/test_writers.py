@@ -3,6 +3,7 @@ functions of the program's."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,10 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
         get("scipy.sparse").diags_array(np.arange(1.0, 21.0)),
         x.T.repeat(10, 1)[:, :20].T + IRREGULAR, Y=np.eye(20, 1), largest=False, maxiter=60,
     )[0],
+    "signs": lambda x, get: get("sklearn.utils.extmath").svd_flip(
+        np.subtract(x, 4, out=x), None
+    )[0],
+    "phases": lambda x, get: get("control").unwrap(x[:, 0], 2.0),
     "moments": lambda x, get: get("sklearn.utils.sparsefuncs").incr_mean_variance_axis(
         get("scipy.sparse").csr_matrix(COLUMNS), axis=0,
         last_mean=x[0], last_var=x[1], last_n=x[2],
@@ -64,6 +69,80 @@ def test_what_may_be_overwritten_is(name: str) -> None:
         np.testing.assert_array_equal(host(kept), COLUMNS)
     for expected, actual in zip(*left, strict=True):
         np.testing.assert_allclose(actual, expected, 1e-12, 1e-12)
+
+
+def _sparse(kind: str, m: Any) -> Any:
+    """A sparse matrix that keeps arrays of `m`, which are not computed yet."""
+    sparse = pytest.importorskip("scipy.sparse")
+    values, columns = m.arange(1.0, 7) * 1.5, m.array([2, 0, 2, 1, 0, 1])
+    starts = m.array([0, 2, 3, 6])
+    if kind == "coo":
+        return sparse.coo_matrix((values, (m.array([0, 0, 1, 2, 2, 2]), columns)))
+    if kind == "dia":
+        return sparse.dia_matrix((values.reshape(2, 3), m.array([0, 1])), shape=(3, 3))
+    if kind == "bsr":
+        blocks = (m.arange(16.0) * 0.5).reshape(4, 2, 2)
+        return sparse.bsr_array((blocks, m.array([1, 0, 0, 1]), m.array([0, 2, 4])))
+    matrix = getattr(sparse, kind[:3] + "_matrix")((values, columns, starts), shape=(3, 3))
+    if kind == "csr, set":
+        matrix.data = m.exp(-m.array(matrix.data))
+    return matrix
+
+
+def _multiplied(matrix: Any) -> Any:
+    matrix *= 2
+    return matrix
+
+
+def _changed(matrix: Any, place: Any, value: Any) -> Any:
+    matrix.data[place] = value
+    return matrix
+
+
+def _called(matrix: Any, name: str, *arguments: Any) -> Any:
+    getattr(matrix, name)(*arguments)
+    return matrix
+
+
+SPARSE: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda x, m: _multiplied(x),
+    "element": lambda x, m: _changed(x, 0, 9.0),
+    "kept": lambda x, m: _changed(x.tocoo(copy=False), slice(2), 7.0),
+    "copy": lambda x, m: _changed(x.copy(), 1, 8.0),
+    "transposed": lambda x, m: _changed(x.T, 1, 8.0),
+    "diagonal": lambda x, m: _called(x.tolil().tocsr(), "setdiag", m.arange(3.0)[: x.shape[0] - 1]),
+    "zeros": lambda x, m: _called(_changed(x.tocsr(), 1, 0.0), "eliminate_zeros"),
+    "order": lambda x, m: _called(x.tocsc() if x.format == "coo" else x, "sum_duplicates"),
+    "rows": lambda x, m: operator.setitem(x := x.tocsr(), 1, m.array([1.0, 2, 3, 4])[: x.shape[1]])
+    or x,
+    "laplacian": lambda x, m: pytest.importorskip("scipy.sparse.csgraph").laplacian(x, normed=True),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Changing the sparsity")
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "csr, set", "dia", "bsr"])
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_matrices_write_to_arrays_they_keep(name: str, kind: str) -> None:
+    if kind == "dia" and name == "order":
+        pytest.skip("it has none")
+    found = []
+    with clfuse.config.override(host_us=0):
+        for m in (np, clfuse):
+            matrix = _sparse(kind, m)
+            found.append((SPARSE[name](matrix, m).toarray(), matrix.toarray()))
+    np.testing.assert_allclose(found[1][0], found[0][0], 1e-12)
+    np.testing.assert_allclose(found[1][1], found[0][1], 1e-12)
+
+
+def test_a_sparse_matrix_shares_the_memory_of_its_arrays() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    with clfuse.config.override(host_us=0):
+        values = clfuse.arange(1.0, 4) * 2
+        matrix = sparse.csr_array((values, clfuse.arange(3), clfuse.arange(4)))
+        matrix.data[0] = 50
+        values[1] = 60
+    np.testing.assert_array_equal(host(values), [50, 60, 6])
+    np.testing.assert_array_equal(matrix.diagonal(), [50, 60, 6])
 
 
 WITHOUT_LEAVE: dict[str, Callable[[Any, Any], Any]] = {

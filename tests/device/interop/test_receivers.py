@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.arrays.conversion import host_view
+from clfuse.interop.opening import open_to_ours
+from clfuse.interop.receivers import parameters_written
+from clfuse.interop.third_party_patches import deeply
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="code knows its columns since Python 3.11"
@@ -102,6 +106,30 @@ def read(x):
 
 def of_a_lambda(x):
     return (lambda y: np.asarray(y).sum())(x)
+
+
+def corrected(x, start=1, *, other=None):
+    x[start:] += 1
+    if other is not None:
+        other = np.asarray(other)
+        other *= 2
+    return x
+
+
+def copied(x, other):
+    x = np.sort(x)
+    x[0] = other[0]
+    other, total = other + 1, {}
+    other += 1
+    total["sum"] = other.sum()
+    return x
+
+
+def sometimes(x, copy=True):
+    if copy:
+        x = x.copy()
+    x[0] = 4
+    return x
 '''
 
 WRITERS = [
@@ -179,3 +207,27 @@ def test_a_package_without_source_gets_a_snapshot(tmp_path: Path) -> None:
     exec(compile(code, str(tmp_path / "site-packages" / "gone" / "__init__.py"), "exec"), names)
     with pytest.raises(ValueError, match="read-only"):
         names["write"](cf.arange(4.0))
+
+
+def test_parameters_that_a_function_writes_to_are_known(package: types.ModuleType) -> None:
+    assert parameters_written(package.corrected) == {"x", "other"}
+    assert parameters_written(package.sometimes) == {"x"}
+    assert parameters_written(package.at_once) == {"x"}
+    for name in ("copied", "read", "of_a_lambda"):
+        assert not parameters_written(getattr(package, name)), name
+    assert not parameters_written(np.dot)
+    assert not parameters_written(len)
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_function_that_gets_numpys_arrays_writes_to_ours(
+    package: types.ModuleType, by_name: bool
+) -> None:
+    corrected = open_to_ours(package.corrected, deeply(host_view))
+    x, other = cf.arange(4.0), cf.arange(3.0)
+    corrected(x=x, other=other) if by_name else corrected(x, 1, other=other)
+    np.testing.assert_array_equal(cf.asnumpy(x), [0, 2, 3, 4])
+    np.testing.assert_array_equal(cf.asnumpy(other), [0, 2, 4])
+    copied = open_to_ours(package.copied, deeply(host_view))
+    np.testing.assert_array_equal(copied(x, other), [0, 2, 3, 4])
+    np.testing.assert_array_equal(cf.asnumpy(other), [0, 2, 4])
