@@ -21,7 +21,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Storage
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber
-from clfuse.runtime.memory.buffers import AS_A_WHOLE, HOST_NBYTES
+from clfuse.runtime.memory.buffers import AS_A_WHOLE, WAITING_NBYTES, most_held
 
 from . import errstate
 from . import handle as handles
@@ -96,7 +96,7 @@ def adopt_host_array(array: np.ndarray, *, is_given: bool = False, use: int = AS
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
-    if array.flags.owndata and not is_given and array.size > 1 and array.nbytes <= HOST_NBYTES:
+    if array.flags.owndata and not is_given and array.size > 1 and array.nbytes <= WAITING_NBYTES:
         here = _kept(array, use)
         if here is not None:
             return here
@@ -117,7 +117,9 @@ def _kept(array: np.ndarray, use: int) -> Any:
     from clfuse.runtime.devices.selection import current_device
 
     device = current_device()
-    if not is_calculated_here(device) or native_dtype(array.dtype) != array.dtype:
+    if array.nbytes > most_held(device) or not is_calculated_here(device):
+        return None
+    if native_dtype(array.dtype) != array.dtype:
         return None
     kept = wrap_result(array, device)
     kept._storage.node.buffer.use = use

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from clfuse.arrays.host_array import (
 )
 from clfuse.errors import AllocationError
 from clfuse.ir import trace
-from clfuse.ir.nodes import Kind, Storage
+from clfuse.ir.nodes import Kind, Node, Storage
 from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
     IN_PARTS,
@@ -35,6 +35,9 @@ from clfuse.runtime.memory.buffers import (
     has_sole_memory,
     lend_memory,
 )
+
+if TYPE_CHECKING:
+    from clfuse.runtime.devices.device import Device
 
 
 def writable_memory(storage: Storage) -> Any:
@@ -142,10 +145,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     ):
         if not affordable(_part_size(handle._shape, index)):
             return False
-        try:
-            memory = lend_memory(allocate(device, nbytes), node.dtype, node.shape)
-        except AllocationError:
-            return False  # it is recorded, and computed in tiles
+        memory = _memory(device, node)
         if memory is None:
             return False
         here = memory
@@ -154,6 +154,18 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         return False
     handle._storage.node = leaf(here, node.shape, node.dtype)
     return True
+
+
+def _memory(device: Device, node: Node) -> HostBuffer | None:
+    """Memory of a device that works in the host's, or of NumPy while it is not opened; None without
+    room for it."""
+    if device.may_wait:
+        return HostBuffer(device, np.empty(node.shape, node.dtype))
+    nbytes = math.prod(node.shape) * node.dtype.itemsize
+    try:
+        return lend_memory(allocate(device, nbytes), node.dtype, node.shape)
+    except AllocationError:
+        return None  # what is written is recorded, and computed in tiles
 
 
 def _part_size(shape: tuple[int, ...], index: Any) -> int:

@@ -118,11 +118,13 @@ made = [
     np.piecewise(x, [x < 0.5], [0.0, np.negative]), np.random.permutation(200_000),
     np.random.choice(200_000, 100_000, replace=False), np.sort(x), np.divide.accumulate(x + 1),
     np.searchsorted(np.sort(x), [0.5, 0.7]), np.unique(i, return_counts=True)[1],
+    np.linalg.inv(np.eye(600) * 2),
 ]
 for write in (
     lambda y: np.place(y, y > 0.5, [1.0, 2.0]), lambda y: np.put(y, i, 2.0),
     lambda y: np.putmask(y, y > 0.5, [1.0, 2.0]), lambda y: np.add.at(y, i, 1.0),
     lambda y: y.__setitem__(y > 0.5, 1.0), lambda y: y.__setitem__(i, x),
+    lambda y: [np.zeros((400, 500)).__setitem__(row, y[:500]) for row in range(3)],
 ):
     made.append(x * 1)
     write(made[-1])

@@ -203,8 +203,7 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
     """As `upload`, for a buffer that is not written to: a small array stays on the host until a
     kernel needs it; so does one for which the device has no room, or that came before the device
     was opened."""
-    most = WAITING_NBYTES if device.may_wait else HOST_NBYTES
-    if array.nbytes <= most and settings.host_us and settings.fusion and device.fp64:
+    if array.nbytes <= most_held(device) and settings.host_us and settings.fusion and device.fp64:
         made = HostBuffer(device, fresh_copy(array))
         made.use = AS_A_WHOLE
         return made
@@ -214,6 +213,11 @@ def hold(device: Device, array: npt.NDArray[Any]) -> Buffer:
         made = HostBuffer(device, fresh_copy(array))
         made.use = AS_A_WHOLE
         return made
+
+
+def most_held(device: Device) -> int:
+    """Up to how many bytes an array waits on the host."""
+    return WAITING_NBYTES if device.may_wait else HOST_NBYTES
 
 
 def hold_result(device: Device, array: npt.NDArray[Any]) -> HostBuffer:
