@@ -104,10 +104,10 @@ class Callback:
         self._turned = turned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._turned(self.__wrapped__(*args, **kwargs))
+        return self._turned(self.__wrapped__(*args, **kwargs))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:
-        return _itself, (self.__wrapped__,)
+        return _itself, (self.__wrapped__,)  # type: ignore[attr-defined]
 
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
