@@ -94,23 +94,20 @@ def name_for_pickle(function: Any, module: str, name: str) -> None:
 
 class Callback:
     """A function of the program's that another package calls: its results are NumPy's. It travels
-    to other processes as the function itself."""
+    to other processes as the function itself.
+
+    It has no ``__code__``: f2py would take the function for a method, and give it an argument less.
+    """
 
     def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
         functools.update_wrapper(self, function)
         self._turned = turned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._turned(self.__wrapped__(*args, **kwargs))
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["__wrapped__"], name)  # some count a function's arguments
+        return self._turned(self.__wrapped__(*args, **kwargs))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:
-        return _itself, (self.__wrapped__,)
+        return _itself, (self.__wrapped__,)  # type: ignore[attr-defined]
 
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:

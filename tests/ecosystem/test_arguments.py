@@ -94,10 +94,9 @@ ARGUMENTS: dict[str, Callable[[Any], Any]] = {
     "a partial function": lambda m: linalg.funm(
         m.asarray(MATRIX) * 1, functools.partial(m.multiply, 2.0)
     ),
-    "a function by its arguments": lambda m: pytest.importorskip("scipy.interpolate").Rbf(
-        m.asarray(LINE)[:9] * 1, m.asarray(LINE)[9:18] * 1, m.ones(9) * 2,
-        function=lambda self, r: m.sqrt(r * r + self.epsilon),
-    )(0.2, 0.3),
+    "an order by f2py": lambda m: linalg.schur(
+        m.asarray(MATRIX) * 1, sort=lambda x, y: m.hypot(x, y) > 2
+    )[2],
     "a low rank": lambda m: pytest.importorskip("scipy.linalg.interpolative").svd(
         m.asarray(MATRIX), 2)[1],
 }  # fmt: skip
