@@ -1,7 +1,7 @@
 """Lowering: the stored nodes of a placement are gathered into kernels, level by level.
 
-Element-wise results of one level and shape share a kernel; reductions of one level, shape and axes,
-with what they carry and results of the shape that they pass over. A written part runs alone.
+Element-wise results of one level and shape share a kernel; so do reductions of one level, shape and
+axes with what has their operands' shape. Writes to a part of an array run over that part alone.
 """
 
 from __future__ import annotations
