@@ -6,7 +6,9 @@ in functions of NumPy's. So the metaclasses here derive it from `numpy.ndarray`.
 
 from __future__ import annotations
 
+import copyreg
 import functools
+import operator
 import types
 from collections.abc import Mapping
 from typing import Any, Final
@@ -145,3 +147,15 @@ class ScalarType(type):
 
     def __repr__(cls) -> str:
         return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"
+
+
+def _reduced(cls: ScalarType) -> Any:
+    """What pickle keeps of the class of a lazy scalar: NumPy's class of that name, which is what
+    the name stands for in our namespace, and which is equal to it."""
+    theirs = _NUMPYS.get(cls.__name__)
+    if theirs is None:
+        return cls.__qualname__
+    return operator.attrgetter("type"), (np.dtype(theirs),)
+
+
+copyreg.pickle(ScalarType, _reduced)

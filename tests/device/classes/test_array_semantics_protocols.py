@@ -181,6 +181,14 @@ def test_pickled_arrays_come_back_equal_and_independent(dtype: str, xp: ModuleTy
     assert_bitwise(view, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_classes_of_lazy_scalars_are_pickled(dtype: str, xp: ModuleType) -> None:
+    kind = type(xp.ones(3, dtype).max())
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(kind, protocol)) is np.dtype(dtype).type
+    assert copy.deepcopy(kind) is kind
+
+
 def test_bound_methods_are_pickled_with_their_array(xp: ModuleType) -> None:
     x = xp.arange(4.0)
     for bound, arguments, expected in (
