@@ -21,7 +21,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Storage
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber
-from clfuse.runtime.memory.buffers import AS_A_WHOLE, WAITING_NBYTES, most_held
+from clfuse.runtime.memory.buffers import AS_A_WHOLE, most_held
 
 from . import errstate
 from . import handle as handles
@@ -96,7 +96,7 @@ def adopt_host_array(array: np.ndarray, *, is_given: bool = False, use: int = AS
     """
     order = stride_order(array.shape, array.strides) if array.ndim > 1 else None
     turned = array if order is None else array.transpose(order)
-    if array.flags.owndata and not is_given and array.size > 1 and array.nbytes <= WAITING_NBYTES:
+    if array.flags.owndata and not is_given and array.size > 1:
         here = _kept(array, use)
         if here is not None:
             return here

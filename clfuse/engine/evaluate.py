@@ -268,7 +268,6 @@ def _run(snapshot: Snapshot) -> None:
     if not planned.is_built:
         if is_behind:
             planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
-            choice.note_built(snapshot, device)
             _calculate_meanwhile(snapshot, device, planned.kernels)
             return
         _build(planned, snapshot, device)

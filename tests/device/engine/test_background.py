@@ -101,6 +101,19 @@ def test_numpy_calculates_until_the_kernels_are_there(xp: ModuleType, compiler: 
     assert not any(thread.name == "clfuse builds" for thread in threading.enumerate())
 
 
+def test_plans_made_behind_count_once(xp: ModuleType, compiler: Compiler) -> None:
+    """Otherwise a program that comes back to all its plans would not be believed to."""
+    before = tiering._once[0]
+    for _ in range(2):
+        evaluated(xp)
+    compiler.may_build.set()
+    background.finish()
+    evaluated(xp)
+    assert tiering._once[0] == before + 1
+    evaluated(xp)
+    assert tiering._once[0] == before
+
+
 def test_short_evaluations_ask_for_kernels_when_they_return(
     xp: ModuleType, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
