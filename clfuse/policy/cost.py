@@ -114,7 +114,7 @@ def cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     if snapshot.structure is None:
         return _cost_ns(snapshot, device, most)
     places = tuple([type(buffer) is HostBuffer for buffer in snapshot.buffers])
-    about = "cost", places, device.costs, device.traits.unified_memory, settings.host_us
+    about = "cost", places, device.costs, device.shares_memory, settings.host_us
     cost = snapshot.fact(about, lambda: _cost_ns(snapshot, device, ENDLESS_NS))
     return cost if cost is not None and cost <= most else None
 
@@ -125,7 +125,7 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
     budget = most
     for buffer in snapshot.buffers:
         if type(buffer) is not HostBuffer:
-            if not device.traits.unified_memory:
+            if not device.shares_memory:
                 return None
             budget -= costs.map_ns
     nodes = snapshot.nodes

@@ -133,6 +133,34 @@ shown = [numpy.asarray(array).sum() for array in made]
     assert not {name for name in found if name.startswith("pyopencl")}
 
 
+def test_no_round_waits_for_a_device_that_is_being_opened(tmp_path: Path) -> None:
+    (tmp_path / "some.icd").write_text("libpocl.so.2\n")
+    run(tmp_path, """
+import threading, numpy, clfuse as np
+from clfuse.runtime.devices import selection
+
+settle, asked, may_open = selection._settle, threading.Event(), threading.Event()
+
+def open_at_last(device):
+    assert threading.current_thread() is not threading.main_thread(), "a round would have waited"
+    asked.set()
+    may_open.wait()
+    settle(device)
+
+selection._settle = open_at_last
+x = y = np.asarray(numpy.random.default_rng(0).random(1_000_000))
+rounds = 0
+try:
+    while rounds < 100:
+        r = x - 0.1 * y
+        x = r / (1 + np.sqrt(r @ r)) + y
+        float(x[7])
+        rounds += asked.is_set()
+finally:
+    may_open.set()
+""", CLFUSE_BACKGROUND="on")
+
+
 @pytest.mark.skipif(not loading.load(), reason="the compiled part draws small arrays")
 def test_small_draws_need_no_device(tmp_path: Path) -> None:
     found = imported(tmp_path, """
