@@ -84,10 +84,11 @@ class Bench:
         """
         kinds = [None if isinstance(value, Buffer) else INT for value in arguments]
         program = build(self.device, self.source, kernel, kinds)
-        values = [value.mem if isinstance(value, Buffer) else value for value in arguments]
         local = (self.device.traits.work_group if self.gpu else 1,)
 
         def start() -> None:
+            # It keeps the buffers: the memory of one that nobody has goes to another array.
+            values = [value.mem if isinstance(value, Buffer) else value for value in arguments]
             enqueue(program, (items,), local, values)
 
         return start

@@ -1,5 +1,6 @@
 """Demo and benchmark run to the end with NumPy's results, on the device that is current."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 from clfuse.runtime.devices.selection import get_device
+from clfuse.runtime.memory.buffers import allocate, download, write
 from clfuse.tools.bench import measure, table
 from clfuse.tools.bench.contenders import Clfuse, Jit, NumPy
 from clfuse.tools.bench.limit import ROWS, Copy, Limit
@@ -159,6 +161,17 @@ def test_copy_moves_every_byte_twice():
     copy = Copy(get_device(), 1_000_000)
     assert copy.nbytes == 2_000_000
     assert copy.run() == ()
+
+
+def test_a_copy_writes_to_no_memory_but_its_own():
+    nbytes = 1 << 20
+    copy = Copy(get_device(), nbytes)
+    gc.collect()
+    others = [allocate(copy.device, nbytes) for _ in range(8)]
+    for other in others:
+        write(other, numpy.zeros(nbytes, numpy.uint8))
+    copy.run()
+    assert not any(download(other, numpy.uint8, (nbytes,)).any() for other in others)
 
 
 def test_bench_command_writes_json_and_markdown(tmp_path):
