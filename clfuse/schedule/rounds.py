@@ -218,11 +218,11 @@ def _best(items: Sequence[Item], used: Collection[int], numbers: Numbers) -> Str
 
 
 def _repeats(
-    kinds: Sequence[object], operands: Sequence[Sequence[int]]
+    kinds: Sequence[object], operands: Sequence[Sequence[int]], longest_period: int
 ) -> Iterator[tuple[int, int, int]]:
     """(period, first, end) of the longest stretch for each period: the same kinds of operations,
     whose operands (numbers of operations; negative: something else) lie as far back or are the
-    same."""
+    same. Each period takes as long as there are operations."""
     count = len(kinds)
     numbers: dict[object, int] = {}
     kind = np.array([numbers.setdefault(each, len(numbers)) for each in kinds])
@@ -230,7 +230,7 @@ def _repeats(
     made = np.array([[*each, *[-1] * (widest - len(each))] for each in operands]).T
     # What else there is lies nowhere: no two are as far back.
     place = np.where(made >= 0, np.arange(count) - made, -count - np.arange(count))
-    for period in range(1, count // LEAST + 1):
+    for period in range(1, min(count // LEAST, longest_period) + 1):
         same = kind[period:] == kind[:-period]
         if np.count_nonzero(same) < (LEAST - 1) * period:
             continue
@@ -259,7 +259,7 @@ def _repeats_of(
         [place(var) for var in item.operands] if isinstance(item, Step) else []
         for item in items
     ]
-    return _repeats(kinds, operands)
+    return _repeats(kinds, operands, len(items))
 
 
 def _written(
@@ -420,10 +420,10 @@ def most_steps(graph: Graph, traits: DeviceTraits) -> int:
     """
     if len(graph) <= traits.max_steps or traits.max_steps < MAX_STEPS:
         return traits.max_steps
-    if _round_of(graph, with_numbers=False):
+    if _round_of(graph, MAX_REPEATED // LEAST, with_numbers=False):
         return max(traits.max_steps, MAX_REPEATED)
-    weights = _round_of(graph, with_numbers=True)
-    if not weights or len(weights) > traits.max_steps // 2:
+    weights = _round_of(graph, traits.max_steps // 2, with_numbers=True)
+    if not weights:
         return traits.max_steps
     rounds = max(int(EQUAL_WEIGHT / sum(weights)), 1)
     is_listed = traits.schedule == "cpu" and all(
@@ -436,9 +436,9 @@ def most_steps(graph: Graph, traits: DeviceTraits) -> int:
     return rounds * len(weights)
 
 
-def _round_of(graph: Graph, *, with_numbers: bool) -> list[float]:
-    """The operations of a round, in additions each, where most of the graph is rounds of a loop;
-    `with_numbers`, also of one whose rounds have numbers of their own."""
+def _round_of(graph: Graph, longest: int, *, with_numbers: bool) -> list[float]:
+    """The operations of a round, in additions each, where most of the graph is rounds of a loop
+    that are not longer; `with_numbers`, also of one whose rounds have numbers of their own."""
     # Numbers stand where they are first used: between the operations.
     nodes = [number for number, kind in enumerate(graph.kinds) if kind is not Kind.CONSTANT]
     place = {number: position for position, number in enumerate(nodes)}
@@ -451,8 +451,9 @@ def _round_of(graph: Graph, *, with_numbers: bool) -> list[float]:
         [place.get(one, -2 if with_numbers else -3 - one) for one in graph.inputs[number]]
         for number in nodes
     ]
-    for period, first, end in _repeats(kinds, operands):
-        if end - first >= LOOP_SHARE * sum(is_step):
+    least = LOOP_SHARE * sum(is_step)
+    for period, first, end in _repeats(kinds, operands, longest):
+        if end - first >= least:
             operations = [graph.ops[number] for number in nodes[end - period : end]]
             return [op.weight for op in operations if op is not None]
     return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 
@@ -185,6 +186,20 @@ def test_kernels_may_have_more_operations_where_they_are_rounds() -> None:
     kernel = only_kernel(x)
     assert rounds.text_length(kernel, TRAITS) < 10
     assert kernel.unroll == 2  # the text is short, and each step waits for the one before
+
+
+def test_rounds_of_which_a_kernel_has_too_few_make_none_longer() -> None:
+    draws = random.Random(1)
+    length = rounds.MAX_REPEATED // rounds.LEAST + 1
+    names = [draws.choice(["add", "subtract", "multiply"]) for _ in range(length)]
+    x = array(N)
+    for name in names * rounds.LEAST:
+        x = call(name, x, number(1.5))
+    sizes = [
+        sum(isinstance(item, Step) for item in kernel.body) for kernel in kernels(planned(x))
+    ]
+    assert sum(sizes) == rounds.LEAST * length
+    assert max(sizes) <= TRAITS.max_steps
 
 
 def test_a_sum_of_what_a_loop_leaves_is_folded_in_its_kernel() -> None:
