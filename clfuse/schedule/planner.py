@@ -34,6 +34,7 @@ from .memory.buffers import Memory, slots_of
 from .partition.placement import Placement
 from .records import Access, Cut, Kernel, Launch, LibraryCall, Load, Schedule, Value, Written
 from .rewrite.block_folds import fold_in_blocks
+from .rewrite.counting import count_in_pieces
 from .rewrite.masked_folds import fold_by_mask
 from .rewrite.rerolling import roll
 from .rewrite.scaled_scans import scan_in_any_order
@@ -63,7 +64,7 @@ def _plan(snapshot: Snapshot, traits: DeviceTraits, fuse: bool) -> Schedule:
     if fuse:
         graph = read_through(fold_in_blocks(fold_by_mask(roll(graph), traits)))
         graph = split_products(graph, traits)
-    graph = scan_in_any_order(graph, traits)
+    graph = count_in_pieces(scan_in_any_order(graph, traits), traits)
     placement, lowering, memory = _place_and_lower(graph, traits, fuse)
     values = lowering.values
     launches: list[Launch] = []

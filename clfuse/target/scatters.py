@@ -1,8 +1,9 @@
 """Scatters: which devices write through computed places by kernels, and how they count.
 
 Where the device has a schedule of work-groups, counts are made piece by piece in local memory, and
-elements are stored at computed places by the kernel that computes them. A CPU's memory is the
-host's, and one core of it counts as fast as it reads: NumPy does it there.
+elements are stored at computed places by the kernel that computes them. On a CPU, whose memory is
+the host's, NumPy stores; many elements are counted by kernels there, too, piece by piece in the
+caches.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ MOST_NBYTES: Final = 48 << 10
 
 MOST_COPIES: Final = 16
 
+CPU_PIECES: Final = 32
+"""Pieces that a CPU counts, whatever cores it has: sums of weights are the same on all of them."""
+
+CPU_LEAST: Final = 1 << 15
+"""Elements of a piece there: NumPy counts two of them in the time of a launch and of the sum."""
+
+PLACES_SHARE: Final = 4
+"""Elements of a piece for each place, whose counter is cleared, written, and added to the sum."""
+
 
 def scatters(traits: DeviceTraits) -> bool:
     """Whether kernels of this device count and write through places, not the host.
@@ -50,8 +60,23 @@ def scatters(traits: DeviceTraits) -> bool:
 
 
 def is_scattered(name: str, traits: DeviceTraits) -> bool:
-    """Whether kernels of this device make a library operation of this name."""
-    return name in SCATTERS and scatters(traits)
+    """Whether kernels of this device make a library operation of this name. A CPU's plan has a
+    tally only where it counts in pieces (`schedule.rewrite.counting`)."""
+    return name == "tally" or (name in SCATTERS and scatters(traits))
+
+
+def counted_pieces(traits: DeviceTraits, count: int, bins: int) -> int:
+    """Into how many pieces a CPU divides `count` elements to count them by `bins` places; 0 where
+    NumPy counts them, or the device has a schedule of work-groups.
+
+    >>> cpu = DeviceTraits()
+    >>> [counted_pieces(cpu, 8_000_000, bins) for bins in (256, 100_000, 8_000_000)]
+    [32, 20, 0]
+    >>> counted_pieces(cpu, 10_000, 256)
+    0
+    """
+    pieces = min(CPU_PIECES, count // max(CPU_LEAST, PLACES_SHARE * bins))
+    return pieces if traits.schedule == "cpu" and pieces > 1 else 0
 
 
 def room_for(bins: int) -> int:

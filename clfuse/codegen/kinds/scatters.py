@@ -15,7 +15,7 @@ from clfuse.dtypes import memory_type, register_type
 from clfuse.ir.nodes import loop
 from clfuse.schedule.dataflow import needed_items
 from clfuse.schedule.lower.scatters import combined_among
-from clfuse.schedule.records import Kernel, Load, Scatter
+from clfuse.schedule.records import Item, Kernel, Load, Scatter
 from clfuse.target.scatters import COUNTED_TOGETHER, copies_of, room_for
 
 from .writing import Writing
@@ -50,22 +50,48 @@ def fill_tally(kernel: Kernel, writing: Writing) -> str:
     arguments.integer("chunk_length", kernel.chunk_length)
     arguments.integer("bins", scatter.bins)
     before, inside = body.split(kernel.body)
-    registers: dict[int, Register] = {}
-    k.before = body.lines(before, 1, registers, UNIFORM)
+    uniform: dict[int, Register] = {}
+    k.before = body.lines(before, 1, uniform, UNIFORM)
+    registers = dict(uniform)
     k.body = body.lines(inside, 1, registers)
     place = registers[scatter.position]
     k.weighs = scatter.how == "add"
+    k.wide = place.dtype.itemsize == 8
+    k.place = f"({'long' if k.wide else 'int'})({place.text})"
+    k.value = body.memory_text(body.writer(1), registers[store.var], store.dtype)
+    if kernel.schedule == "cpu":
+        k.kind = memory_type(store.dtype)
+        k.lanes = _tally_lanes(kernel, body, inside, uniform) if kernel.width > 1 else []
+        k.out = arguments.buffer(store.value, store.dtype, written=True)
+        k.groups = body.group_lines
+        return "tally_rows.cl.mako"
+    k.out = arguments.buffer(store.value, store.dtype, written=True)
+    k.groups = body.group_lines
     k.group = kernel.work_group
     k.together = COUNTED_TOGETHER
     k.room = room_for(scatter.bins)
     k.copies = 1 if k.weighs else copies_of(scatter.bins, _COUNTER)
     k.kind = memory_type(store.dtype) if k.weighs else "uint"
-    k.wide = place.dtype.itemsize == 8
-    k.place = f"({'long' if k.wide else 'int'})({place.text})"
-    k.value = body.memory_text(body.writer(1), registers[store.var], store.dtype)
-    k.out = arguments.buffer(store.value, store.dtype, written=True)
-    k.groups = body.group_lines
     return "tally.cl.mako"
+
+
+def _tally_lanes(
+    kernel: Kernel, body: Body, inside: list[Item], uniform: dict[int, Register]
+) -> list[str]:
+    """Statements that leave the places, and weights, of a vector of elements in arrays."""
+    scatter, (store,), width = kernel.scatter, kernel.stores, kernel.width
+    assert scatter is not None
+    registers = dict(uniform)
+    lines = body.lines(inside, width, registers)
+    place = registers[scatter.position]
+    kept = [("found", place, place.dtype)]
+    if scatter.how == "add":
+        kept.append(("weights", registers[store.var], store.dtype))
+    for name, register, dtype in kept:
+        text = body.memory_text(body.writer(width), register, dtype)
+        lines.append(f"{memory_type(dtype)} {name}[{width}];")
+        lines.append(f"vstore{width}({text}, 0, {name});")
+    return lines
 
 
 def fill_scatter(kernel: Kernel, writing: Writing) -> str:

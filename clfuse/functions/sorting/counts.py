@@ -1,10 +1,11 @@
 """Counts of integers, and sums of weights by integers: what bincount and histograms come down to.
 
 On devices with work-groups kernels count, piece by piece in local memory, and compute the places on
-the way; a reduction adds up the pieces (`schedule.lower.scatters`). Elsewhere NumPy counts on the
-memory that the device shares. Sums of weights have NumPy's bits there; kernels add the weights of a
-piece in their order, and then the pieces, so their sums are the same on every run. For more places
-than a group has memory for, elements are sorted by their places, and added in their order.
+the way; a reduction adds up the pieces (`schedule.lower.scatters`). On a CPU NumPy counts few
+elements, whose sums of weights have its bits, and plans of many are rewritten to do the same
+(`schedule.rewrite.counting`). Kernels add the weights of a piece in their order, and then the
+pieces, so their sums are the same on every run. For more places than a group has memory for,
+elements are sorted by their places, and added in their order.
 """
 
 from __future__ import annotations

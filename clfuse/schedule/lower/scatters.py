@@ -32,7 +32,7 @@ import numpy as np
 from clfuse.ir.layout import contiguous_strides
 from clfuse.schedule.kinds import MAP, SCATTER, TALLY
 from clfuse.schedule.partition.placement import Placement
-from clfuse.schedule.records import Access, Index, Kernel, Load, Scatter, Store
+from clfuse.schedule.records import Access, Index, Kernel, Load, Scatter, Step, Store
 from clfuse.schedule.shape import geometry as g
 from clfuse.target.scatters import COUNTING_GROUP, WEIGHING_GROUP
 from clfuse.target.traits import DeviceTraits
@@ -186,6 +186,11 @@ def finish_scatter(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> 
     elements = values.nbytes[store.value] // store.dtype.itemsize
     kernel.wide_index = g.needs_wide_index(kernel, traits) or elements >= g.index_limit(traits)
     kernel.vector = len(kernel.extents) - 1
+    if kernel.kind is TALLY and traits.schedule == "cpu":
+        kernel.work_items = min(kernel.chunks, traits.work_items)
+        if any(isinstance(item, Step) for item in kernel.body):
+            kernel.width = g.width_for(kernel, traits, kernel.chunk_length)
+        return [kernel]
     if kernel.kind is TALLY:
         most = WEIGHING_GROUP if scatter.how == "add" else COUNTING_GROUP
         kernel.work_group = min(most, 1 << (traits.max_work_group.bit_length() - 1))

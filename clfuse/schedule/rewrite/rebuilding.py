@@ -13,7 +13,7 @@ import numpy as np
 
 from clfuse.dataclass import mutable
 from clfuse.ir.layout import contiguous_strides
-from clfuse.ir.nodes import TABLE, Kind, loop, structural
+from clfuse.ir.nodes import TABLE, Kind, cast_loop, loop, structural
 from clfuse.schedule.graph import Graph
 
 from .chains import Source, Stretch
@@ -319,6 +319,19 @@ class Rebuilding:
                 (offset, strides),
                 (source,),
             ),
+        )
+
+    def _map(self, name: str, value: int, dtype: np.dtype) -> int:
+        """An element-wise operation; nothing where a cast changes nothing."""
+        result = self.result
+        source = result.dtypes[value]
+        if name == "cast" and source == dtype:
+            return value
+        op = cast_loop(source, dtype) if name == "cast" else loop(name, (source,), dtype)
+        shape = result.shapes[value]
+        return self._numbered(
+            (op, shape, None, (value,)),
+            lambda: result.append(Kind.MAP, op, shape, dtype, None, (value,)),
         )
 
     def _like(self, node: int, shape: tuple[int, ...], param: Any, inputs: tuple[int, ...]) -> int:

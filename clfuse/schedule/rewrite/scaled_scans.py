@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from clfuse.ir.nodes import Kind, Op, cast_loop, loop, reduction, structural
+from clfuse.ir.nodes import Kind, Op, loop, reduction, structural
 from clfuse.schedule.graph import Graph
 from clfuse.schedule.kinds import is_sequential
 from clfuse.target.traits import DeviceTraits
@@ -95,19 +95,6 @@ class _Regrouped(Rebuilding):
         return self._numbered(
             (op, shape, None, (value, along)),
             lambda: result.append(Kind.MAP, op, shape, scaled, None, (value, along)),
-        )
-
-    def _map(self, name: str, value: int, dtype: np.dtype) -> int:
-        """An element-wise operation; nothing where a cast changes nothing."""
-        result = self.result
-        source = result.dtypes[value]
-        if name == "cast" and source == dtype:
-            return value
-        op = cast_loop(source, dtype) if name == "cast" else loop(name, (source,), dtype)
-        shape = result.shapes[value]
-        return self._numbered(
-            (op, shape, None, (value,)),
-            lambda: result.append(Kind.MAP, op, shape, dtype, None, (value,)),
         )
 
     def _scan(self, name: str, value: int, axes: tuple[int, ...]) -> int:

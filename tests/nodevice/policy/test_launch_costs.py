@@ -63,16 +63,14 @@ def test_costs_of_a_known_structure_are_those_of_each_device() -> None:
     costs = []
     for _ in range(2):
         for is_unified in (True, False):
-            traits = SimpleNamespace(unified_memory=is_unified)
-            device: Any = SimpleNamespace(costs=COSTS, fp64=True, traits=traits)
+            device: Any = SimpleNamespace(costs=COSTS, fp64=True, shares_memory=is_unified)
             with override(host_us=50):
                 costs.append(cost_ns(snapshot, device, 1e9))
     assert costs[0] is not None
     assert costs == [costs[0], None] * 2
     cheap: Any = SimpleNamespace(
-        costs=Costs(addition_ns=COSTS.addition_ns / 2), fp64=True,
-        traits=SimpleNamespace(unified_memory=True),
-    )  # fmt: skip
+        costs=Costs(addition_ns=COSTS.addition_ns / 2), fp64=True, shares_memory=True
+    )
     with override(host_us=50):
         found = cost_ns(snapshot, cheap, 1e9)
         assert found is not None

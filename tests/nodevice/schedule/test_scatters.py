@@ -62,12 +62,39 @@ def test_places_and_weights_are_computed_where_they_are_counted() -> None:
     assert (kernel.work_items, kernel.work_group) == (200 * 256, 256)
 
 
-def test_a_cpu_leaves_counts_and_writes_to_numpy() -> None:
-    tally = build.library("tally", [array(5000, dtype="i4")], (4, 64), INT32)
+def counted(count: int, bins: int, *weights: Node) -> Node:
+    """How often numbers occur, or sums of weights, as they are recorded for a CPU."""
+    place = call("remainder", array(count, dtype="i4"), build.constant(np.int32(bins)))
+    dtype = weights[0].dtype if weights else INT64
+    return build.library("weigh" if weights else "bincount", [place, *weights], (bins,), dtype)
+
+
+def test_a_cpu_counts_many_elements_in_pieces() -> None:
+    count = 1 << 20
+    schedule = planned(CPU, counted(count, 64))
+    assert kinds(schedule) == ["tally", "reduce"]
+    kernel = schedule.launches[0]
+    assert isinstance(kernel, Kernel)
+    assert (kernel.chunks, kernel.work_items, kernel.work_group) == (32, 32, 1)
+    assert kernel_nbytes(kernel, schedule) == 4 * count + 4 * 32 * 64
+    assert "tally" in kinds(planned(CPU, counted(count, 100_000)))
+
+
+@pytest.mark.parametrize(("char", "wide"), [("f4", "f8"), ("f8", "f8"), ("i2", "i8"), ("u8", "i8")])
+def test_a_cpu_adds_weights_in_their_widest_kind(char: str, wide: str) -> None:
+    weights = array(1 << 20, dtype=char)
+    schedule = planned(CPU, counted(1 << 20, 64, weights))
+    assert kinds(schedule) == ["tally", "reduce"]
+    kernel = schedule.launches[0]
+    assert isinstance(kernel, Kernel)
+    assert [store.dtype for store in kernel.stores] == [np.dtype(wide)]
+
+
+def test_a_cpu_leaves_few_counts_and_all_writes_to_numpy() -> None:
     write = written(array(900, dtype="f4"), array(70, dtype="i4"), array(70, dtype="f4"))
-    for node in (tally, write):
-        (launch,) = planned(CPU, node).launches
-        assert isinstance(launch, LibraryCall)
+    flags = array(1 << 20, dtype="?")
+    for node in (counted(5000, 64), counted(1 << 20, 1 << 20), write, counted(1 << 20, 9, flags)):
+        assert isinstance(planned(CPU, node).launches[-1], LibraryCall)
 
 
 def test_of_few_equal_places_the_last_takes_three_launches() -> None:
