@@ -133,7 +133,15 @@ def _unique_hash(array: Any, **kwargs: Any) -> Any:
     return unique_numbers(array, **kwargs)
 
 
-rebound.INSTEAD.update({np.unique: _unique, "_unique_hash": _unique_hash})
+def _of_lane(reference: Any, array: Any) -> Any:
+    from .functions.sorting.order_statistics import of_lane
+
+    return of_lane(reference, array)
+
+
+rebound.INSTEAD.update(
+    {np.unique: _unique, "_unique_hash": _unique_hash, "_of_lane": _of_lane}
+)
 
 
 def _ours(found: Any, name: str) -> Any:

@@ -12,7 +12,8 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -107,6 +108,37 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
     if wait:
         for device in {node.buffer.device for node in nodes if node.buffer is not None}:
             device.finish()
+
+
+class Left(Exception):
+    """NumPy would have computed what was to be evaluated in a block of `by_kernels_alone`."""
+
+
+_thread: Final = threading.local()
+
+
+@contextmanager
+def by_kernels_alone() -> Iterator[None]:
+    """Have evaluations of this thread run kernels, for the length of a block.
+
+    For who knows a better way for NumPy than the operations that were recorded.
+
+    Raises
+    ------
+    Left
+        There are no kernels yet, or none are worth it; nothing was computed. It is noted that they
+        were asked for.
+    """
+    _thread.is_strict = True
+    try:
+        yield
+    finally:
+        _thread.is_strict = False
+
+
+def _leave_to_caller() -> None:
+    if getattr(_thread, "is_strict", False):
+        raise Left
 
 
 def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
@@ -252,6 +284,7 @@ def _run(snapshot: Snapshot) -> None:
     if way in choice.INTERPRET:
         if planned is None:
             known_graphs.note(snapshot)
+        _leave_to_caller()
         _bring(snapshot)
         is_sparing = way is Choice.INTERPRET_SPARING
         interpret.run(snapshot, device, sparing=is_sparing, why=choice.why(way, planned))
@@ -313,6 +346,7 @@ def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
 
 def _calculate_meanwhile(snapshot: Snapshot, device: Device, work: background.Work) -> None:
     """Have NumPy compute what gets kernels by work in the background."""
+    _leave_to_caller()
     _bring(snapshot)
     interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
     choice.wait_for_kernels(snapshot)

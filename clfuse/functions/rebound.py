@@ -298,7 +298,9 @@ def borrow(reference: Any, *, library: Callable[..., bool] | None = None) -> Non
             reason = "in double precision, which the device has not"
         at_once = library is not None and library(*args, **kwargs)
         if reason or at_once:
-            return host_call(reference, args, kwargs, reason, library=at_once)
+            ours = _with_ranks(reference, args, kwargs) if at_once else reference
+            name = reference.__name__
+            return host_call(ours, args, kwargs, reason, name, library=at_once)
         if reference in INSTEAD:
             try:
                 made = INSTEAD[reference](*args, **kwargs)
@@ -357,6 +359,9 @@ def _is_no_order(*args: Any, **kwargs: Any) -> bool:
 
 _ORDER_STATISTICS: Final = frozenset((np.median, np.percentile, np.quantile))
 
+LEAST_RANKED: Final = 1 << 19
+"""Elements of a lane from which on NumPy takes longer to partition them than small kernels take."""
+
 FEW_IN_LANES: Final = 1 << 17
 """Elements of several lanes that NumPy partitions while the steps of its code, recorded one by one,
 wait for each other: five waits take a millisecond on PoCL, in which two cores partition so many."""
@@ -379,6 +384,19 @@ def _waits_in_vain(
         return False
     size = math.prod(a._shape)
     return size <= FEW_IN_LANES or axis is None or len(a._shape) == 1
+
+
+def _with_ranks(reference: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """NumPy's function, or the same that finds the elements it needs by kernels: of one lane that
+    is long, and given by place."""
+    if reference not in _ORDER_STATISTICS or not args or type(args[0]) is not handles.ARRAY:
+        return reference
+    array = args[0]
+    if array._dtype.kind not in "iuf" or math.prod(array._shape) < LEAST_RANKED:
+        return reference
+    if len(array._shape) != 1 and (kwargs.get("axis") is not None or kwargs.get("keepdims")):
+        return reference
+    return functools.wraps(reference)(INSTEAD["_of_lane"](reference, array))
 
 
 def _order_statistic(reference: Any) -> Callable[..., bool]:
