@@ -177,7 +177,7 @@ def test_code_that_reads_the_memory_is_not_used(
     assert order_statistics.of_lane(reading, xp.asarray(x))(x) == np.median(x)
 
 
-def test_numpy_does_it_where_it_would_compute_the_counts(xp: ModuleType, narrowed: list[int]) -> None:
+def test_numpy_does_it_where_it_would_count(xp: ModuleType, narrowed: list[int]) -> None:
     x = values("f8")
     with xp.config.override(host_us=1_000_000):
         agree(xp, CALLS["median"], x)
