@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from array import array
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -314,3 +315,58 @@ def test_samplers_of_scipy_draw_from_our_generators(xp: ModuleType) -> None:
     assert copied.capsule is not generator.bit_generator.capsule
     again = sampling.DiscreteAliasUrn(weights, random_state=xp.random.default_rng(5))
     assert np.array_equal(many, again.rvs(4000))
+
+
+def _forms_of(numbers: tuple[int, ...], xp: ModuleType) -> dict[str, Callable[[], Any]]:
+    """Whole numbers as programs may give several of them: each time anew, iterators end."""
+    return {
+        "list": lambda: list(numbers), "array": lambda: xp.array(numbers),
+        "small": lambda: xp.array(numbers, "u1"), "NumPy's": lambda: np.array(numbers),
+        "range": lambda: range(numbers[0], numbers[-1] + 1), "set": lambda: set(numbers),
+        "elements": lambda: tuple(xp.array(numbers)), "keys": lambda: dict.fromkeys(numbers).keys(),
+        "iterator": lambda: iter(numbers), "generator": lambda: (each for each in numbers),
+        "Python's": lambda: array("q", numbers),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("numbers", "call"),
+    [
+        ((0, 1), lambda m, x, given: m.tensordot(x, x, [given, given])),
+        ((0, 1), lambda m, x, given: m.tensordot(x, x, (given, [0, 1]))),
+        ((1, 2), lambda m, x, given: m.linalg.tensordot(x, x, axes=(given, (1, 2)))),
+        ((0, 1), lambda m, x, given: m.roll(x, 1, axis=given)),
+        ((0, 1), lambda m, x, given: m.rot90(x, 1, given)),
+        ((0, 1), lambda m, x, given: m.average(x, given)),
+        ((0, 1), lambda m, x, given: m.nanmedian(x, given)),
+        ((1, 2), lambda m, x, given: m.tile(x, given)),
+        ((1, 2), lambda m, x, given: m.lib.stride_tricks.sliding_window_view(x, given, (0, 1))),
+        ((0, 1), lambda m, x, given: m.lib.stride_tricks.sliding_window_view(x, (2, 2), given)),
+        ((1, 2), lambda m, x, given: m.lib.stride_tricks.as_strided(x, given)),
+        ((2, 3), lambda m, x, given: m.broadcast_to(x[0, 0, 0], given)),
+        ((2, 3), lambda m, x, given: m.zeros(given)),
+        ((4, 6), lambda m, x, given: m.reshape(x, given)),
+        ((4, 6), lambda m, x, given: x.reshape(given)),
+        ((2, 3), lambda m, x, given: m.full(given, 2.0)),
+        ((1, 2), lambda m, x, given: m.split(x, given, axis=1)),
+        ((1, 2), lambda m, x, given: m.array_split(x, given, axis=1)),
+        ((1, 1), lambda m, x, given: m.cumsum(x, tuple(given)[:1])),
+        ((1, 1), lambda m, x, given: m.cumprod(x, axis=tuple(given)[:1])),
+    ],
+)
+def test_several_whole_numbers_are_taken_in_the_forms_that_numpy_takes(
+    xp: ModuleType, numbers: tuple[int, ...], call: Callable[..., Any]
+) -> None:
+    host = np.arange(24.0).reshape(2, 3, 4)
+    x = xp.asarray(host)
+    theirs = _forms_of(numbers, np)
+    for name, form in _forms_of(numbers, xp).items():
+        try:
+            expected = call(np, host, theirs[name]())
+        except (TypeError, ValueError) as error:
+            expected = type(error)
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                call(xp, x, form())
+        else:
+            np.testing.assert_allclose(np.asarray(call(xp, x, form())), expected, err_msg=name)
