@@ -221,8 +221,12 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     ),
     "pykdtree.kdtree": {"KDTree": in_shared_memory},
     "scipy.spatial._ckdtree": {"cKDTree": in_shared_memory},
-    "sklearn.neighbors._ball_tree": {"BallTree": in_shared_memory},
-    "sklearn.neighbors._kd_tree": {"KDTree": in_shared_memory},
+    "sklearn.neighbors._ball_tree": dict.fromkeys(
+        ("BallTree", "BallTree32", "BallTree64"), in_shared_memory
+    ),
+    "sklearn.neighbors._kd_tree": dict.fromkeys(
+        ("KDTree", "KDTree32", "KDTree64"), in_shared_memory
+    ),
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),
