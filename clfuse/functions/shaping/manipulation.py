@@ -418,7 +418,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         node = node_of(handle)
         flat = build.reshape(node, (math.prod(node.shape),))
-        total = int(np.sum(_plain_integers(shift)))
+        distances = _plain_integers(shift)
+        if distances.ndim > 1:
+            raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+        total = sum([int(distance) for distance in distances.flat])
         return fresh(build.reshape(rolled(flat, 0, total), node.shape))
     places = [normalized_axis(item, len(handle._shape)) for item in one_or_several(axis)]
     pairs = np.broadcast(_plain_integers(shift), places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import inspect
 import warnings
@@ -370,3 +371,41 @@ def test_several_whole_numbers_are_taken_in_the_forms_that_numpy_takes(
                 call(xp, x, form())
         else:
             np.testing.assert_allclose(np.asarray(call(xp, x, form())), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("form", [range(4), array("d", [1, 2.5, 3, 4]), memoryview(b"\1\2\3\4"),
+                                  collections.deque([1, 2, 3, 4])])  # fmt: skip
+def test_arrays_are_filled_with_whatever_numpy_takes_for_an_array(
+    xp: ModuleType, form: Any
+) -> None:
+    for dtype in ("int64", "float32"):
+        for call in (
+            lambda m, dtype=dtype: m.full_like(m.ones((2, 4), dtype), form),
+            lambda m, dtype=dtype: m.full((2, 4), form, dtype),
+            lambda m, dtype=dtype: m.full((4,), form),
+        ):
+            expected, found = call(np), call(xp)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(np.asarray(found), expected)
+    with pytest.raises(ValueError, match="could not broadcast"):
+        xp.full((3,), form, "int64")
+
+
+def test_an_array_is_no_dtype(xp: ModuleType) -> None:
+    given = xp.arange(3)
+    for call in (
+        lambda: xp.zeros(2, dtype=given), lambda: xp.arange(3, dtype=given),
+        lambda: given.view(given), lambda: given.astype(given), lambda: xp.sum(given, dtype=given),
+        lambda: xp.full(2, 1, given),
+    ):  # fmt: skip
+        _raises(call, TypeError, "Cannot construct a dtype from an array")
+
+
+def test_distances_of_a_roll_are_cut_to_whole_numbers_one_by_one(xp: ModuleType) -> None:
+    host = np.arange(6.0)
+    for shift in ([1.5, 1.5], [0.5, 0.5, 0.5], [2, 3], (), -1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            expected = np.roll(host, shift)
+        np.testing.assert_array_equal(np.asarray(xp.roll(xp.asarray(host), shift)), expected)
+    _raises(lambda: xp.roll(xp.asarray(host), [[1, 2]]), ValueError, "scalars or 1D sequences")
