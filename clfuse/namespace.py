@@ -104,7 +104,13 @@ def _contents(name: str) -> dict[str, Any]:
 def _random() -> dict[str, Any]:
     from .functions.random.module import contents  # and NumPy's, which takes long
 
-    return contents()
+    return contents() | {"mtrand": SUBMODULES["random.mtrand"]}
+
+
+def _mtrand() -> dict[str, Any]:
+    from .functions.random.module import contents_of_mtrand
+
+    return contents_of_mtrand(vars(SUBMODULES["random"]))
 
 
 def _testing() -> dict[str, Any]:
@@ -158,6 +164,7 @@ SUBMODULES: Final[dict[str, types.ModuleType]] = {
     "linalg": _submodule("linalg"),
     "fft": _submodule("fft"),
     "random": Submodule("random", _random),
+    "random.mtrand": Submodule("random.mtrand", _mtrand),
     "testing": Submodule("testing", _testing, is_package=True),
     "lib": _submodule("lib"),
     "lib.stride_tricks": _submodule("lib.stride_tricks"),

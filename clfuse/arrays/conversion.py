@@ -282,6 +282,8 @@ def requested_dtype(dtype: Any) -> np.dtype | None:
         return BOOL
     if dtype is complex:
         return native_dtype(COMPLEX128)
+    if isinstance(dtype, Handle):  # whose attribute `dtype` NumPy would take
+        raise TypeError("Cannot construct a dtype from an array")
     wanted = np.dtype(dtype)
     found = native_dtype(wanted)
     if found is None:

@@ -41,15 +41,20 @@ def strict_axis(axis: Any, rank: int) -> int:
     return normalized_axis(axis, rank)
 
 
+def one_or_several(given: Any) -> tuple[Any, ...]:
+    """One whole number, or the items of whatever is none: arrays, ranges, iterators."""
+    if isinstance(given, tuple | list):
+        return tuple(given)
+    try:
+        return (as_index(given),)
+    except TypeError:
+        return tuple(given)
+
+
 def normalized_axes(axes: Any, rank: int, name: str = "axis") -> tuple[int, ...]:
     """One axis or several, counted from the front; ValueError when one is named twice."""
-    if not isinstance(axes, tuple | list):
-        try:
-            axes = (as_index(axes),)
-        except TypeError:
-            axes = tuple(axes)
     prefix = None if name == "axis" else name
-    found = tuple([normalized_axis(axis, rank, prefix) for axis in axes])
+    found = tuple([normalized_axis(axis, rank, prefix) for axis in one_or_several(axes)])
     if len(set(found)) != len(found):
         raise ValueError(
             f"repeated axis in `{name}` argument" if name != "axis" else "repeated axis"
@@ -64,11 +69,11 @@ def strided_view(
     handle: Handle, shape: Any = None, strides: Any = None, *, writeable: bool = True
 ) -> Any:
     """A view of any shape and strides (in bytes) that stays within the storage."""
-    extents = handle._shape if shape is None else requested_shape(shape)
+    extents = handle._shape if shape is None else requested_shape(one_or_several(shape))
     offset, steps = layout(handle)
     if strides is not None:
         itemsize = handle._dtype.itemsize
-        given = requested_shape(strides)
+        given = requested_shape(one_or_several(strides))
         if len(given) != len(extents):
             raise ValueError("strides must be the same length as shape")
         pairs = zip(extents, given, strict=True)
@@ -113,6 +118,8 @@ def requested_shape(shape: Any) -> tuple[int, ...]:
         shape = shape.tolist()
     is_number = isinstance(shape, Handle | np.ndarray) and not shape.shape
     if isinstance(shape, Iterable) and not is_number:
+        if not hasattr(type(shape), "__getitem__") or isinstance(shape, dict):
+            raise TypeError(f"expected a sequence of integers or a single integer, got '{shape}'")
         extents = tuple(shape)
         if any(type(extent) is bool for extent in extents):
             raise TypeError("an integer is required")

@@ -479,6 +479,22 @@ for _name in ("__mul__", "__rmul__"):
 
 handle.set_types(ndarray, scalar)
 
+
+def _of_number(name: str) -> Any:
+    """A method that `math` asks for: NumPy's, of the number."""
+
+    def method(self: Any) -> Any:
+        return getattr(host_scalar(self), name)()
+
+    method.__name__ = name
+    return method
+
+
+for _dtype, _class in handle.SCALAR_OF.items():
+    for _name in ("__trunc__", "__floor__", "__ceil__"):
+        if hasattr(_dtype.type, _name):  # float64 has them of Python's float
+            setattr(_class, _name, _of_number(_name))
+
 _OPERATOR = "__add__"
 
 

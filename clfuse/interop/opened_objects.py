@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.stand_ins import StandInType
 
 __all__ = ["Callback", "name_for_pickle", "open_pointers", "open_subclass", "with_open_method"]
 
@@ -63,7 +64,11 @@ def with_open_method(
 
 
 def open_subclass(kind: type, opened: Opened) -> type:
-    """A class in the place of a compiled one, whose own methods cannot be replaced."""
+    """A class in the place of a compiled one, whose own methods cannot be replaced.
+
+    Objects of the compiled class are its instances, too: those that a package has made, and those
+    of a class derived from it that is opened itself.
+    """
     methods = {
         name: opened(method)
         for name, method in inspect.getmembers(kind, inspect.isroutine)
@@ -75,6 +80,8 @@ def open_subclass(kind: type, opened: Opened) -> type:
 
     made = opened(kind.__new__)
     described = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__new__": new}
+    if type(kind) is type:
+        return StandInType(kind.__name__, (kind,), {**described, **methods}, stands_for=kind)
     return type(kind)(kind.__name__, (kind,), {**described, **methods})
 
 

@@ -178,10 +178,19 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
 }  # fmt: skip
 
 _CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
-    "series": dict.fromkeys(("Series.apply", "Series.map"), called_back(numbers)),
-    "frame": dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
+    "series": {
+        **dict.fromkeys(("Series.apply", "Series.map"), called_back(numbers)),
+        "Series._flex_method": in_host_view,
+    },
+    "frame": {
+        **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
+        **dict.fromkeys(
+            ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method"), in_host_view
+        ),
+    },
 }
-"""Methods of pandas' that make arrays of what a function of the program's gives."""
+"""Methods of pandas' that make arrays of what a function of the program's gives, and those by which
+`frame.add(x)` and its like take operands."""
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is given as an index (a mask is no list of names) passes the first, what a Series or a
@@ -221,8 +230,12 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     ),
     "pykdtree.kdtree": {"KDTree": in_shared_memory},
     "scipy.spatial._ckdtree": {"cKDTree": in_shared_memory},
-    "sklearn.neighbors._ball_tree": {"BallTree": in_shared_memory},
-    "sklearn.neighbors._kd_tree": {"KDTree": in_shared_memory},
+    "sklearn.neighbors._ball_tree": dict.fromkeys(
+        ("BallTree", "BallTree32", "BallTree64"), in_shared_memory
+    ),
+    "sklearn.neighbors._kd_tree": dict.fromkeys(
+        ("KDTree", "KDTree32", "KDTree64"), in_shared_memory
+    ),
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -108,6 +110,26 @@ TREES: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "density": lambda m, tree: tree.kernel_density(m.asarray(POINTS)[:3] * 1, 0.5),
 }
+
+
+@pytest.mark.parametrize("kind", ["KDTree", "BallTree"])
+def test_trees_of_both_precisions_take_radii_of_ours(kind: str) -> None:
+    module = importlib.import_module(f"sklearn.neighbors._{kind[:-4].lower()}_tree")
+    public, double, single = (getattr(module, kind + suffix) for suffix in ("", "64", "32"))
+    radii = np.linspace(0, 3, 4)
+    for tree, dtype in ((double, "f8"), (single, "f4")):
+        points = POINTS.astype(dtype)
+        expected = tree(points).two_point_correlation(points[:3], radii)
+        found = tree(clfuse.asarray(points)).two_point_correlation(
+            clfuse.asarray(points)[:3], clfuse.linspace(0, 3, 4)
+        )
+        np.testing.assert_array_equal(np.asarray(found), expected)
+    made = public(POINTS)
+    assert isinstance(made, double)
+    assert issubclass(public, double)
+    assert not isinstance(made, single)
+    assert not isinstance(double(POINTS), public)
+    assert type(pickle.loads(pickle.dumps(made))) is public
 
 
 @pytest.mark.parametrize("kind", ["KDTree", "BallTree"])

@@ -90,3 +90,21 @@ def test_workers_of_joblib_get_our_arrays(count: int) -> None:
     arrays = [clfuse.ones(count) * number for number in range(3)]  # large ones in mapped files
     found = joblib.Parallel(2)(joblib.delayed(clfuse.mean)(array) for array in arrays)
     assert list(map(float, found)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("host_us", [None, 0])
+@pytest.mark.parametrize("name", ["add", "rsub", "mul", "div", "floordiv", "pow", "eq", "lt"])
+def test_methods_of_pandas_for_operators_take_ours(name: str, host_us: int | None) -> None:
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([1.0, np.nan, 3.0])
+    frame = pd.DataFrame({"a": series, "b": [4.0, 5.0, 6.0]})
+    with clfuse.config.override(**({} if host_us is None else {"host_us": host_us})):
+        for table, shapes in ((series, [(3,)]), (frame, [(2,), (3, 2)])):
+            for shape in shapes:
+                host = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+                filled = {} if table is frame and name in ("eq", "lt") else {"fill_value": 2.0}
+                for options in ({}, filled):
+                    expected = getattr(table, name)(host, **options)
+                    found = getattr(table, name)(clfuse.asarray(host) * 1, **options)
+                    assert type(found) is type(expected)
+                    assert found.equals(expected)

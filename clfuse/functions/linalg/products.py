@@ -307,6 +307,14 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return UFUNCS["multiply"](column, reshape_view(right, (math.prod(right._shape),)), out=out)
 
 
+def _listed_axes(chosen: Any) -> list[Any]:
+    try:
+        len(chosen)
+    except TypeError:
+        return [chosen]
+    return list(chosen)
+
+
 @native(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Sums of products over chosen axes of two arrays."""
@@ -317,11 +325,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     except TypeError:
         count = as_index(axes)
         first, second = list(range(-count, 0)), list(range(count))
-    first = list(first) if isinstance(first, tuple | list) else [first]
-    second = list(second) if isinstance(second, tuple | list) else [second]
+    first, second = _listed_axes(first), _listed_axes(second)
     if any(len(set(chosen)) != len(chosen) for chosen in (first, second)):
         raise ValueError("duplicate axes are not allowed in tensordot")
-    if len(first) != len(second) or any(
+    if len(first) != len(second):
+        raise ValueError("shape-mismatch for sum")
+    first, second = list(map(as_index, first)), list(map(as_index, second))
+    if any(
         not -rank <= axis < rank
         for rank, chosen in zip(ranks, (first, second), strict=True)
         for axis in chosen

@@ -125,6 +125,8 @@ def along(function: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """`accumulate_array` with the rules of `numpy.cumsum`: no axis means the elements in C
     order."""
     handle = as_handle(a)
+    if axis is not None:
+        as_index(axis)  # the ufunc's own method takes a tuple of one, too
     if axis is None:
         size = 1
         for extent in handle._shape:

@@ -23,6 +23,7 @@ from clfuse.arrays.handle import Handle, native_dtype, node_of, result
 from clfuse.arrays.host_array import affordable, known_elements
 from clfuse.arrays.memory_order import Permutation, copy_in_order, copy_order, permuted_node
 from clfuse.arrays.promotion import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
+from clfuse.arrays.views import normalized_axes
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.record_cache import cache_recording
 from clfuse.dispatch.registry import UFUNCS
@@ -398,7 +399,7 @@ def average(
         The weights of a result add up to zero.
     """
     handle = as_handle(a)
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = None if axis is None else normalized_axes(axis, len(handle._shape))
     if weights is None:
         value = mean(handle, axis, keepdims=keepdims)
         if 0 in value._shape:

@@ -60,6 +60,7 @@ from clfuse.dispatch.overrides import (
     refuse_foreign,
 )
 from clfuse.dispatch.registry import BY_NUMPY, UFUNCS
+from clfuse.dispatch.stand_ins import StandInType
 from clfuse.engine.evaluate import host_view as stored_view
 from clfuse.functions.indexing.taking import at as update_at
 from clfuse.ir import build
@@ -78,7 +79,7 @@ UNINITIALIZED = (
 )
 
 
-class ufunc:
+class ufunc(metaclass=StandInType, stands_for=np.ufunc):
     """A NumPy ufunc whose calls on arrays of clfuse's are recorded.
 
     Attributes that are not described here are NumPy's own: `nin`, `nout`, `nargs`, `ntypes`,
@@ -119,7 +120,7 @@ class ufunc:
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same ufunc, NumPy's or ours: `__array_ufunc__` is given NumPy's."""
-        return self.numpy is (other.numpy if isinstance(other, ufunc) else other)
+        return self.numpy is getattr(other, "numpy", other)
 
     def __hash__(self) -> int:
         return hash(self.numpy)

@@ -174,6 +174,10 @@ class Philox4x32:
 
     _numpys: Any = None
 
+    @property  # type: ignore[misc] # one that cannot be set
+    def __class__(self) -> Any:
+        return np.random.BitGenerator  # whose instance a program takes it for
+
     def __init__(self, seed: Any = None) -> None:
         if seed is None:
             refuse_in_trace("a generator without a seed is made")

@@ -26,6 +26,7 @@ from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.config import settings
 from clfuse.counters import when_seeded
 from clfuse.dispatch.host_call import host_call
+from clfuse.dispatch.stand_ins import StandInType
 from clfuse.errors import warn_user
 
 from . import ahead, distributions, formulas, permutations
@@ -40,7 +41,7 @@ _FAR: Final = 1 << 62
 _NUMPYS_INTEGERS: Final = frozenset(np.dtype(char).type for char in "bBhHiIlLqQ")
 
 
-class Generator(Distributions):
+class Generator(Distributions, metaclass=StandInType, stands_for=np.random.Generator):
     """Random numbers as lazy arrays; the interface of `numpy.random.Generator`.
 
     Parameters
@@ -445,8 +446,8 @@ def default_rng(seed: Any = None) -> Generator:
         For what is no seed.
     """
     seed = on_host(seed)
-    if isinstance(seed, Generator):
-        return seed
+    if Generator.is_class_of(seed):
+        return seed  # type: ignore[no-any-return]
     if isinstance(seed, Philox4x32 | np.random.BitGenerator):
         return Generator(seed)
     shared = getattr(seed, "_shared_bit_generator", None)  # our RandomState

@@ -17,6 +17,7 @@ from numpy.random import mtrand
 
 from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
+from clfuse.dispatch.stand_ins import StandInType
 
 from .ahead import ONE_NUMBER, drawing_one
 from .bit_generators import SEEDED
@@ -66,7 +67,7 @@ def _are_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return len(args) <= len(names) and (not kwargs or kwargs.keys() <= set(names[len(args) :]))
 
 
-class RandomState:
+class RandomState(metaclass=StandInType, stands_for=np.random.RandomState):
     """The older interface, `numpy.random.RandomState`, over the same bits as `Generator`.
 
     Parameters
@@ -342,3 +343,11 @@ def contents() -> dict[str, Any]:
         set_bit_generator,
     )
     return made | {item.__name__: item for item in (*own, *SEEDED.values())}
+
+
+def contents_of_mtrand(ours: dict[str, Any]) -> dict[str, Any]:
+    """What is in `numpy.random.mtrand`, given the contents of our module: `_rand` is the state that
+    the functions of the module draw from."""
+    names = [name for name in dir(mtrand) if not name.startswith("__")]
+    state = _around(mtrand._rand) if settings.exact_random else _global[0]
+    return {name: ours.get(name, getattr(mtrand, name)) for name in names} | {"_rand": state}

@@ -364,7 +364,11 @@ def full(
     extents = _checked_shape(shape, wanted)
     if traced and fill_value.fits(wanted):
         return laid_out(fit_to_shape(fill_value.node(wanted), extents), order)
-    if not isinstance(fill_value, Handle | list | tuple | np.ndarray):
+    is_listed = isinstance(fill_value, Handle | list | tuple | np.ndarray)
+    is_number = type(fill_value) in (bool, int, float, complex)
+    if not (is_listed or is_number) and np.ndim(fill_value):
+        fill_value, is_listed = np.asarray(fill_value), True  # a range, a buffer, an array-like
+    if not is_listed:
         fill_value = np.full((), fill_value, wanted)  # NumPy's cast, with its warnings and errors
         if order == "C":
             made = make_filled(fill_value[()], extents, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -231,7 +232,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     extent = ary.shape[axis] if hasattr(ary, "shape") else len(ary)
     place = normalized_axis(axis, len(handle._shape))
     try:
-        bounds = [0, *[int(cut) for cut in indices_or_sections], extent]
+        len(indices_or_sections)
     except TypeError:
         sections = int(indices_or_sections)
         if sections <= 0:
@@ -241,6 +242,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
         bounds = [0]
         for size in sizes:
             bounds.append(bounds[-1] + size)
+    else:
+        bounds = [0, *[as_index(cut) for cut in indices_or_sections], extent]
     return _cut(handle, place, bounds)
 
 

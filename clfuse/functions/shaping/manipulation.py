@@ -42,6 +42,7 @@ from clfuse.arrays.views import (
     insert_axes,
     normalized_axes,
     normalized_axis,
+    one_or_several,
     permute_axes,
     requested_shape,
     reshape_view,
@@ -237,7 +238,7 @@ def atleast_3d(*arys: Any) -> Any:
 @native(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """The array stretched to a shape: a read-only view."""
-    handle, extents = as_handle(array), requested_shape(shape)
+    handle, extents = as_handle(array), requested_shape(one_or_several(shape))
     return broadcast_view(handle, require_room(extents, handle._dtype, COUNTED_NBYTES))
 
 
@@ -267,8 +268,7 @@ def sliding_window_view(
     """Every window of this shape over the array, along new last axes: a view."""
     handle = as_handle(x)
     rank = len(handle._shape)
-    windows = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
-    windows = tuple([as_index(extent) for extent in windows])
+    windows = tuple([as_index(extent) for extent in one_or_several(window_shape)])
     if any(extent < 0 for extent in windows):
         raise ValueError("`window_shape` cannot contain negative values")
     if axis is None:
@@ -279,7 +279,7 @@ def sliding_window_view(
                 f"{len(windows)} window_shape elements and `x.ndim` is {rank}."
             )
     else:
-        axes = tuple([normalized_axis(a, rank) for a in (axis if np.ndim(axis) else (axis,))])
+        axes = tuple([normalized_axis(a, rank) for a in one_or_several(axis)])
         if len(windows) != len(axes):
             raise ValueError(
                 "Must provide matching length window_shape and axis; got "
@@ -368,6 +368,7 @@ def flipud(m: Any) -> Any:
 @native(np.rot90)
 def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     """The array turned by quarters in the plane of two axes: a view."""
+    axes = tuple(axes)
     if len(axes) != 2:
         raise ValueError("len(axes) must be 2.")
     handle = as_handle(m)
@@ -417,10 +418,12 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         node = node_of(handle)
         flat = build.reshape(node, (math.prod(node.shape),))
-        total = int(np.sum(_plain_integers(shift)))
+        distances = _plain_integers(shift)
+        if distances.ndim > 1:
+            raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+        total = sum([int(distance) for distance in distances.flat])
         return fresh(build.reshape(rolled(flat, 0, total), node.shape))
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
-    places = [normalized_axis(item, len(handle._shape)) for item in axes]
+    places = [normalized_axis(item, len(handle._shape)) for item in one_or_several(axis)]
     pairs = np.broadcast(_plain_integers(shift), places)
     if pairs.ndim > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
@@ -467,7 +470,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 def tile(A: Any, reps: Any) -> Any:
     """The array put side by side with itself."""
     handle = as_handle(A)
-    counts = requested_shape(_plain_integers(reps))
+    counts = requested_shape(one_or_several(reps))
     rank = max(len(counts), len(handle._shape))
     counts = (1,) * (rank - len(counts)) + counts
     extents = (1,) * (rank - len(handle._shape)) + handle._shape

@@ -17,7 +17,7 @@ from numpy.lib import _function_base_impl as formulas
 from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, downcasts, is_writeable, lacks_fp64, node_of, result
 from clfuse.arrays.promotion import INT64
-from clfuse.arrays.views import reshape_view
+from clfuse.arrays.views import one_or_several, reshape_view
 from clfuse.dispatch.host_call import native
 from clfuse.dispatch.registry import NATIVE, UFUNCS
 from clfuse.functions.attributes import cast_to
@@ -52,7 +52,7 @@ class _Lanes:
 
     def __init__(self, handle: Handle, axis: Any) -> None:
         shape = handle._shape
-        axes = reduction_axes(tuple(axis) if isinstance(axis, list) else axis, len(shape))
+        axes = reduction_axes(None if axis is None else one_or_several(axis), len(shape))
         rest = [place for place in range(len(shape)) if place not in axes]
         self.shape = tuple([shape[place] for place in rest])
         self.kept = tuple([1 if place in axes else n for place, n in enumerate(shape)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import inspect
 import warnings
+from array import array
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -314,3 +316,96 @@ def test_samplers_of_scipy_draw_from_our_generators(xp: ModuleType) -> None:
     assert copied.capsule is not generator.bit_generator.capsule
     again = sampling.DiscreteAliasUrn(weights, random_state=xp.random.default_rng(5))
     assert np.array_equal(many, again.rvs(4000))
+
+
+def _forms_of(numbers: tuple[int, ...], xp: ModuleType) -> dict[str, Callable[[], Any]]:
+    """Whole numbers as programs may give several of them: each time anew, iterators end."""
+    return {
+        "list": lambda: list(numbers), "array": lambda: xp.array(numbers),
+        "small": lambda: xp.array(numbers, "u1"), "NumPy's": lambda: np.array(numbers),
+        "range": lambda: range(numbers[0], numbers[-1] + 1), "set": lambda: set(numbers),
+        "elements": lambda: tuple(xp.array(numbers)), "keys": lambda: dict.fromkeys(numbers).keys(),
+        "iterator": lambda: iter(numbers), "generator": lambda: (each for each in numbers),
+        "Python's": lambda: array("q", numbers),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("numbers", "call"),
+    [
+        ((0, 1), lambda m, x, given: m.tensordot(x, x, [given, given])),
+        ((0, 1), lambda m, x, given: m.tensordot(x, x, (given, [0, 1]))),
+        ((1, 2), lambda m, x, given: m.linalg.tensordot(x, x, axes=(given, (1, 2)))),
+        ((0, 1), lambda m, x, given: m.roll(x, 1, axis=given)),
+        ((0, 1), lambda m, x, given: m.rot90(x, 1, given)),
+        ((0, 1), lambda m, x, given: m.average(x, given)),
+        ((0, 1), lambda m, x, given: m.nanmedian(x, given)),
+        ((1, 2), lambda m, x, given: m.tile(x, given)),
+        ((1, 2), lambda m, x, given: m.lib.stride_tricks.sliding_window_view(x, given, (0, 1))),
+        ((0, 1), lambda m, x, given: m.lib.stride_tricks.sliding_window_view(x, (2, 2), given)),
+        ((1, 2), lambda m, x, given: m.lib.stride_tricks.as_strided(x, given)),
+        ((2, 3), lambda m, x, given: m.broadcast_to(x[0, 0, 0], given)),
+        ((2, 3), lambda m, x, given: m.zeros(given)),
+        ((4, 6), lambda m, x, given: m.reshape(x, given)),
+        ((4, 6), lambda m, x, given: x.reshape(given)),
+        ((2, 3), lambda m, x, given: m.full(given, 2.0)),
+        ((1, 2), lambda m, x, given: m.split(x, given, axis=1)),
+        ((1, 2), lambda m, x, given: m.array_split(x, given, axis=1)),
+        ((1, 1), lambda m, x, given: m.cumsum(x, tuple(given)[:1])),
+        ((1, 1), lambda m, x, given: m.cumprod(x, axis=tuple(given)[:1])),
+    ],
+)
+def test_several_whole_numbers_are_taken_in_the_forms_that_numpy_takes(
+    xp: ModuleType, numbers: tuple[int, ...], call: Callable[..., Any]
+) -> None:
+    host = np.arange(24.0).reshape(2, 3, 4)
+    x = xp.asarray(host)
+    theirs = _forms_of(numbers, np)
+    for name, form in _forms_of(numbers, xp).items():
+        try:
+            expected = call(np, host, theirs[name]())
+        except (TypeError, ValueError) as error:
+            expected = type(error)
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                call(xp, x, form())
+        else:
+            np.testing.assert_allclose(np.asarray(call(xp, x, form())), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("form", [range(4), array("d", [1, 2.5, 3, 4]), memoryview(b"\1\2\3\4"),
+                                  collections.deque([1, 2, 3, 4])])  # fmt: skip
+def test_arrays_are_filled_with_whatever_numpy_takes_for_an_array(
+    xp: ModuleType, form: Any
+) -> None:
+    for dtype in ("int64", "float32"):
+        for call in (
+            lambda m, dtype=dtype: m.full_like(m.ones((2, 4), dtype), form),
+            lambda m, dtype=dtype: m.full((2, 4), form, dtype),
+            lambda m, dtype=dtype: m.full((4,), form),
+        ):
+            expected, found = call(np), call(xp)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(np.asarray(found), expected)
+    with pytest.raises(ValueError, match="could not broadcast"):
+        xp.full((3,), form, "int64")
+
+
+def test_an_array_is_no_dtype(xp: ModuleType) -> None:
+    given = xp.arange(3)
+    for call in (
+        lambda: xp.zeros(2, dtype=given), lambda: xp.arange(3, dtype=given),
+        lambda: given.view(given), lambda: given.astype(given), lambda: xp.sum(given, dtype=given),
+        lambda: xp.full(2, 1, given),
+    ):  # fmt: skip
+        _raises(call, TypeError, "Cannot construct a dtype from an array")
+
+
+def test_distances_of_a_roll_are_cut_to_whole_numbers_one_by_one(xp: ModuleType) -> None:
+    host = np.arange(6.0)
+    for shift in ([1.5, 1.5], [0.5, 0.5, 0.5], [2, 3], (), -1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            expected = np.roll(host, shift)
+        np.testing.assert_array_equal(np.asarray(xp.roll(xp.asarray(host), shift)), expected)
+    _raises(lambda: xp.roll(xp.asarray(host), [[1, 2]]), ValueError, "scalars or 1D sequences")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import math
 import pickle
 from collections.abc import Callable
 from types import ModuleType
@@ -27,6 +28,25 @@ def test_a_lazy_scalar_is_called_as_numpys(xp: ModuleType, dtype: str) -> None:
         assert (repr(made), str(made)) == (repr(expected), str(expected))
         assert isinstance(made, type(expected))
         assert pickle.loads(pickle.dumps(made)) == expected
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_whole_numbers_of_a_lazy_scalar_are_those_of_numpys(
+    xp: ModuleType, dtype: str, on_host: bool, setting: Callable[..., None]
+) -> None:
+    if not on_host:
+        setting(host_us=0)
+    values = np.array([-3, 2.5, 1.25]).astype(dtype)
+    for call in (math.trunc, math.floor, math.ceil):
+        made, expected = xp.asarray(values).sum(), values.sum()
+        if dtype != "float64" and call is math.trunc:  # these have none
+            with pytest.raises(TypeError, match="doesn't define __trunc__"):
+                call(made)
+        else:
+            assert (type(call(made)), call(made)) == (type(call(expected)), call(expected))
+        name = f"__{call.__name__}__"
+        assert hasattr(made, name) is hasattr(expected, name)
 
 
 def test_a_lazy_scalar_repeats_lists_and_text(xp: ModuleType) -> None:

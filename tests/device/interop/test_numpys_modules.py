@@ -165,3 +165,39 @@ def test_what_is_masked_without_a_copy_is_written_to(xp: ModuleType) -> None:
     copied = np.ma.masked_where(x > 3, x)
     copied[2] = 7
     assert float(x[2]) == 2
+
+
+@pytest.mark.clfuse_only
+def test_objects_of_numpys_are_instances_of_the_classes_in_its_place(xp: ModuleType) -> None:
+    random = xp.random
+    for function in (np.add, xp.add, xp.matmul, xp.frompyfunc(abs, 1, 1)):
+        assert isinstance(function, xp.ufunc)
+    assert not isinstance(abs, xp.ufunc)
+    assert not isinstance(np.add, type(xp.matmul))
+    assert isinstance(np.random.RandomState(0), random.RandomState)
+    assert isinstance(np.random.default_rng(0), random.Generator)
+    assert not isinstance(random.RandomState(0), random.Generator)
+    assert issubclass(np.random.Generator, random.Generator)
+    assert isinstance(random.default_rng().bit_generator, random.BitGenerator)
+    derived = type("Derived", (random.Generator,), {})
+    assert not isinstance(np.random.default_rng(0), derived)
+    assert issubclass(derived, random.Generator)
+    theirs = np.random.default_rng(4)
+    assert random.default_rng(theirs).random() == np.random.default_rng(4).random()
+    assert xp.add == np.add == xp.add
+    assert xp.add not in (np.subtract, 3)
+
+
+@pytest.mark.clfuse_only
+def test_the_state_of_the_module_is_found_in_mtrand(xp: ModuleType) -> None:
+    from sklearn.utils import check_random_state
+
+    state = xp.random.mtrand._rand
+    assert isinstance(state, xp.random.RandomState)
+    assert check_random_state(state) is state
+    assert xp.random.mtrand.seed is xp.random.seed
+    assert xp.random.mtrand.RandomState is xp.random.RandomState
+    xp.random.seed(5)
+    first = state.rand(3).tolist()
+    xp.random.mtrand.seed(5)
+    assert xp.random.rand(3).tolist() == first

@@ -144,7 +144,7 @@ class Functions(Expressions):
 
     def _function(self, node: ast.Call, called: Any, args: list[Expr]) -> Expr:
         known = all(isinstance(argument, Const) and argument.type.weak for argument in args)
-        if isinstance(called, ufunc):
+        if ufunc.is_class_of(called):
             called = called.numpy
         try:
             is_math = called in MATH or called in SPECIAL
