@@ -178,6 +178,9 @@ class DeviceTraits:
     subgroups_read : str
         The same for a header of functions of sub-groups: a program that names none of them does not
         read it.
+    loads_pages_late : bool
+        Whether pages of a kernel's constants come into memory only when a load reads them, on a
+        processor whose masked loads read nothing: `runtime.drivers.loaded_pages`.
     libraries : tuple of str
         Packages that make library calls on the device itself: ``"clblast"``, ``"vkfft"``.
     expressions : mapping
@@ -234,6 +237,7 @@ class DeviceTraits:
     group_options: str = ""
     builtins_read: str = ""
     subgroups_read: str = ""
+    loads_pages_late: bool = False
     libraries: tuple[str, ...] = ()
     # A mapping has no hash; traits that differ only here compare unequal and share a bucket, which
     # is allowed.
@@ -449,6 +453,15 @@ QUIRKS: tuple[Quirk, ...] = (
         "every build reads 15,000 lines of declarations first: 128 ms of 150 for a new kernel, and"
         " 24 ms for one that is in PoCL's cache, which it asks when it has preprocessed them (3.1)",
         "https://github.com/pocl/pocl/blob/v3.1/lib/CL/pocl_llvm_build.cc",
+    ),
+    Quirk(
+        "pocl-loads-pages-late",
+        {"platform": r"^Portable Computing Language$", "kind": "cpu", "features": r"\bavx512vl\b"},
+        {"loads_pages_late": True},
+        "kernels are shared libraries, whose constants are loaded under masks; a load of no lane"
+        " from a page that is not in memory takes hundreds of cycles each time: 17 ns an element"
+        " of x == y (3.1, Zen 4)",
+        "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/common.c",
     ),
     Quirk(
         "intel-cpu-reads-a-header",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,6 +65,11 @@ _added: Final = [0.0, 0.0]  # since the last wait, and since the last marker
 _waited: Final = [0]  # nanoseconds, where the compiled part does not count them
 _markers: Final[dict[int, Any]] = {}
 """Address of a queue -> the last marker that was put into it."""
+
+
+while_waiting: Final[list[Callable[[bool], bool]]] = []
+"""Called again and again during waits in steps, and with True when one is over; they say whether
+they want to be called again."""
 
 
 def add(work: float) -> None:
@@ -124,9 +130,12 @@ def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
     start_ns = perf_counter_ns()
     try:
-        if is_long():
+        is_asked = [function for function in while_waiting if function(False)]
+        if is_long() or is_asked:
             in_steps(queue)
         queue.finish()
+        for function in is_asked:
+            function(True)
     finally:
         _note_since(start_ns)
     _markers.pop(queue.int_ptr, None)
@@ -180,6 +189,8 @@ def _reach(marker: Any) -> None:
             step = min(max(waited * STEP_SHARE, SHORTEST_S), LONGEST_S)
             time.sleep(step)
             bar.at()
+            for function in while_waiting:
+                function(False)
 
 
 def reach_at_exit(queue: cl.CommandQueue, name: str) -> None:

@@ -84,6 +84,8 @@ def enqueue(
     event = lost.call_driver(device, program.name, launch)
     lost.latest[0] = program
     counters["kernels_launched"] += 1
+    if device.traits.loads_pages_late and not program.brought_in and program not in _absent:
+        _absent.append(program)
     for observer in observers:
         observer(program, event)
     return event
@@ -158,6 +160,8 @@ class BoundKernel:
     ) -> None:
         import pyopencl as cl
 
+        if not program.brought_in:
+            _bring_in_absent()
         self.program = program
         self._work = work
         self._kernel = lost.call_driver(
@@ -316,6 +320,30 @@ class BoundKernel:
         for observer in observers:
             observer(program, event)
         return event
+
+
+_absent: list[Program] = []
+"""Programs that were launched, and whose constants nobody has brought into memory yet."""
+
+
+def _bring_in_absent(is_over: bool = False) -> bool:
+    """Have the constants of kernels in memory that a driver has loaded meanwhile; whether some are
+    not loaded yet. Those that are not when they have run, are loaded otherwise."""
+    if not _absent:
+        return False
+    from clfuse.runtime.drivers.loaded_pages import bring_in
+
+    wanted = list(_absent)
+    found = bring_in({each.name for each in wanted})
+    for each in wanted:
+        if is_over or each.name in found:
+            each.brought_in.append(True)
+    _absent[:] = [each for each in _absent if not each.brought_in]
+    return bool(_absent)
+
+
+# The first launch on large arrays is under way when they come.
+waits.while_waiting.append(_bring_in_absent)
 
 
 @cache

@@ -52,6 +52,8 @@ class Program:
         From which `runtime.launches.launch` makes kernel objects that keep their arguments.
     quick : dict of float to int
         Of `runtime.context.waits`.
+    brought_in : list
+        Not empty once the pages of its constants are in memory (`DeviceTraits.loads_pages_late`).
     """
 
     device: Device
@@ -62,6 +64,7 @@ class Program:
     compiled: cl.Program
     inline: bool = False
     quick: dict[float, int] = field(default_factory=dict)
+    brought_in: list[bool] = field(default_factory=list)
 
 
 #: Programs kept in memory; the least recently asked for goes first. Measured: a program takes

@@ -1,0 +1,61 @@
+"""The constants of kernels that come again are in memory, where a driver loads kernels from
+files."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from clfuse.engine.evaluate import forget_plans
+from clfuse.runtime.drivers.loaded_pages import bring_in
+
+pytestmark = pytest.mark.clfuse_only
+
+MAPS = Path("/proc/self/smaps")
+
+
+def pages_of(library: str) -> list[tuple[int, int]]:
+    """(kilobytes, of these in memory) of what can be read of a library."""
+    found: list[tuple[int, int]] = []
+    sizes: dict[str, int] = {}
+    is_meant = False
+    for line in MAPS.read_text().splitlines():
+        head = re.match(r"[0-9a-f]+-[0-9a-f]+ (\S+) .*", line)
+        if head:
+            is_meant = line.endswith(f"/{library}") and head[1].startswith("r")
+        elif is_meant and line.startswith(("Size:", "Rss:")):
+            name, number, _ = line.split()
+            sizes[name] = int(number)
+            if name == "Rss:":
+                found.append((sizes["Size:"], sizes["Rss:"]))
+    return found
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux lists pages")
+def test_constants_of_kernels_that_come_again_are_in_memory(xp: ModuleType) -> None:
+    device = xp.get_device()
+    if device.platform_name != "Portable Computing Language" or device.simulation is not None:
+        pytest.skip("kernels are no libraries here")
+    x = xp.asarray(np.arange(70_000))
+    y = xp.asarray(np.arange(70_000) + 1)
+    forget_plans()
+    with (
+        xp.config.override(host_us=0),
+        device.trying(replace(device.traits, loads_pages_late=True)),
+    ):
+        for _ in range(4):
+            assert not np.asarray(x == y).any()
+    forget_plans()
+    pages = pages_of("map_equal.so")
+    assert pages
+    assert all(in_memory == nbytes for nbytes, in_memory in pages)
+
+
+def test_what_is_not_loaded_is_not_found() -> None:
+    assert bring_in(["no kernel is called so"]) in (set(), {"no kernel is called so"})
