@@ -394,7 +394,9 @@ def _with_ranks(reference: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     array = args[0]
     if array._dtype.kind not in "iuf" or math.prod(array._shape) < LEAST_RANKED:
         return reference
-    if len(array._shape) != 1 and (kwargs.get("axis") is not None or kwargs.get("keepdims")):
+    # Of several axes all are one lane, if no result is to have as many.
+    is_plain = len(args) <= 1 + (reference is not np.median) and "keepdims" not in kwargs
+    if len(array._shape) != 1 and not (is_plain and kwargs.get("axis") is None):
         return reference
     return functools.wraps(reference)(INSTEAD["_of_lane"](reference, array))
 

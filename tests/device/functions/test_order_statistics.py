@@ -119,6 +119,8 @@ def test_all_axes_of_a_matrix_are_one_lane(xp: ModuleType, narrowed: list[int]) 
     agree(xp, lambda m, x: m.median(x[:, ::2].T * 2), x)
     assert len(narrowed) == 1, "the second one is shorter than a long lane"
     agree(xp, lambda m, x: m.median(x, keepdims=True), x)
+    agree(xp, lambda m, x: m.median(x, None, None, False, True), x)
+    agree(xp, lambda m, x: m.quantile(x, 0.4, None), x)
     agree(xp, lambda m, x: m.percentile(x, 20, axis=(0, 1)), x)
 
 
