@@ -18,14 +18,15 @@ from clfuse.arrays.conversion import NotNative, as_handle, host_view
 from clfuse.arrays.handle import Handle, downcasts, is_writeable, lacks_fp64, node_of, result
 from clfuse.arrays.promotion import INT64
 from clfuse.arrays.views import one_or_several, reshape_view
-from clfuse.dispatch.host_call import native
+from clfuse.dispatch.host_call import native, shares_memory
 from clfuse.dispatch.registry import NATIVE, UFUNCS
 from clfuse.functions.attributes import cast_to
+from clfuse.functions.indexing.subscripts import get
 from clfuse.functions.indexing.taking import take_along_axis
 from clfuse.functions.math import reductions
 from clfuse.functions.math.folds import reduction_axes
 from clfuse.functions.math.selection import where
-from clfuse.functions.rebound import rehomed
+from clfuse.functions.rebound import LEAST_RANKED, rehomed
 from clfuse.functions.shaping.joining import deliver_joined as written
 from clfuse.functions.shaping.manipulation import moveaxis
 from clfuse.ir import build
@@ -103,6 +104,21 @@ def _of_numbers(
     return NATIVE[reference](a, axis=axis, keepdims=kept, **options)
 
 
+def _numbers_of_lane(handle: Handle, axis: Any, out: Any, keepdims: Any) -> Any:
+    """What is not NaN of floats that are one long lane, whose elements NumPy's functions for arrays
+    without NaN find by their ranks; None of others, and where nothing is a number."""
+    size = math.prod(handle._shape)
+    if handle._dtype.kind != "f" or size < LEAST_RANKED or not shares_memory():
+        return None
+    if out is not None or (keepdims is not _Missing and keepdims):
+        return None
+    if axis is not None and (len(handle._shape) != 1 or axis not in (0, -1)):
+        return None
+    lane = reshape_view(handle, (size,))
+    numbers = get(lane, UFUNCS["equal"](lane, lane))
+    return numbers if numbers._shape[0] else None
+
+
 def _require_scratch(a: Any, overwrite_input: Any) -> None:
     """`NotNative` where NumPy is to sort in an array that it cannot write to."""
     if overwrite_input and isinstance(a, Handle) and not is_writeable(a):
@@ -124,6 +140,9 @@ def nanmedian(
         if handle._dtype.kind == "c" or 0 in handle._shape:
             raise NotNative("of complex numbers, or of nothing")
         return _of_numbers(np.median, a, axis, out, keepdims)
+    lane = _numbers_of_lane(handle, axis, out, keepdims)
+    if lane is not None:
+        return NATIVE[np.median](lane)
     lanes = _Lanes(handle, axis)
     lanes.warn(each=True)
     count = lanes.counts[..., None]
@@ -220,6 +239,10 @@ def _without_nans(
         raise NotNative("a table of quantiles over several axes: NumPy's order of axes is its own")
     if weights is None and _has_only_numbers(a):
         return _of_numbers(reference, a, axis, out, keepdims, q=q, method=method)
+    if weights is None:
+        lane = _numbers_of_lane(as_handle(a), axis, out, keepdims)
+        if lane is not None:
+            return NATIVE[reference](lane, q, method=method)
     return _quantiles(a, _checked(q, scale), axis, out, method, keepdims, weights)
 
 

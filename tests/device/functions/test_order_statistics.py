@@ -113,6 +113,28 @@ def test_every_method_is_numpys(xp: ModuleType, narrowed: list[int], method: str
     assert narrowed
 
 
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", "infinities", "one NaN", "mostly NaN"])
+def test_what_is_not_nan_is_one_lane_too(xp: ModuleType, narrowed: list[int], kind: str) -> None:
+    x = values(kind)
+    if kind != "mostly NaN":
+        x = np.concatenate([x, x[:9]])
+        x[RNG.random(x.size) < 1e-6] = np.nan
+    for call in (
+        lambda m, x: m.nanmedian(x), lambda m, x: m.nanpercentile(x, [5, 50], method="hazen"),
+        lambda m, x: m.nanquantile(x, 0.3, axis=-1), lambda m, x: m.nanmedian(x.reshape(2, -1)),
+        lambda m, x: m.nanmedian(x, keepdims=True),
+    ):  # fmt: skip
+        agree(xp, call, x[: x.size // 2 * 2])
+    assert narrowed or kind == "mostly NaN"
+
+
+def test_nothing_but_nan_is_said_as_by_numpy(xp: ModuleType) -> None:
+    x = np.full(N, np.nan)
+    for m in (np, xp):
+        with pytest.warns(RuntimeWarning, match="All-NaN"):
+            assert np.isnan(m.nanmedian(m.asarray(x)))
+
+
 def test_all_axes_of_a_matrix_are_one_lane(xp: ModuleType, narrowed: list[int]) -> None:
     x = values("f8")[: N // 3 * 3].reshape(-1, 3)
     agree(xp, lambda m, x: m.median(x), x)
