@@ -67,9 +67,9 @@ _markers: Final[dict[int, Any]] = {}
 """Address of a queue -> the last marker that was put into it."""
 
 
-while_waiting: Final[list[Callable[[bool], bool]]] = []
-"""Called again and again during waits in steps, and with True when one is over; they say whether
-they want to be called again."""
+before_waits: Final[list[Callable[[bool], bool]]] = []
+"""Called before a wait for a queue, again and again as long as one of them says so, and what is in
+the queue is not done; and with True when it is."""
 
 
 def add(work: float) -> None:
@@ -130,11 +130,13 @@ def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
     start_ns = perf_counter_ns()
     try:
-        is_asked = [function for function in while_waiting if function(False)]
-        if is_long() or is_asked:
+        asking = [function for function in before_waits if function(False)]
+        if asking:
+            _ask_until_done(queue, asking)
+        if is_long():
             in_steps(queue)
         queue.finish()
-        for function in is_asked:
+        for function in asking:
             function(True)
     finally:
         _note_since(start_ns)
@@ -143,6 +145,18 @@ def finish(queue: cl.CommandQueue) -> None:
         _core.forget_work()
     else:
         _added[:] = 0.0, 0.0
+
+
+def _ask_until_done(queue: cl.CommandQueue, asking: list[Callable[[bool], bool]]) -> None:
+    import pyopencl as cl
+
+    marker = cl.enqueue_marker(queue)
+    queue.flush()
+    begin = time.monotonic()
+    while marker.command_execution_status > cl.command_execution_status.COMPLETE:
+        if not any(function(False) for function in asking):
+            return
+        time.sleep(min(max((time.monotonic() - begin) * STEP_SHARE, SHORTEST_S), LONGEST_S))
 
 
 def in_steps(queue: cl.CommandQueue) -> None:
@@ -189,8 +203,6 @@ def _reach(marker: Any) -> None:
             step = min(max(waited * STEP_SHARE, SHORTEST_S), LONGEST_S)
             time.sleep(step)
             bar.at()
-            for function in while_waiting:
-                function(False)
 
 
 def reach_at_exit(queue: cl.CommandQueue, name: str) -> None:

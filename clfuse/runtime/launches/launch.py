@@ -343,7 +343,7 @@ def _bring_in_absent(is_over: bool = False) -> bool:
 
 
 # The first launch on large arrays is under way when they come.
-waits.while_waiting.append(_bring_in_absent)
+waits.before_waits.append(_bring_in_absent)
 
 
 @cache

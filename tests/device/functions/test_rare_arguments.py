@@ -355,7 +355,7 @@ def _forms_of(numbers: tuple[int, ...], xp: ModuleType) -> dict[str, Callable[[]
         ((1, 1), lambda m, x, given: m.cumprod(x, axis=tuple(given)[:1])),
     ],
 )
-def test_several_whole_numbers_are_taken_in_the_forms_that_numpy_takes(
+def test_whole_numbers_are_taken_in_all_of_numpys_forms(
     xp: ModuleType, numbers: tuple[int, ...], call: Callable[..., Any]
 ) -> None:
     host = np.arange(24.0).reshape(2, 3, 4)
@@ -375,7 +375,7 @@ def test_several_whole_numbers_are_taken_in_the_forms_that_numpy_takes(
 
 @pytest.mark.parametrize("form", [range(4), array("d", [1, 2.5, 3, 4]), memoryview(b"\1\2\3\4"),
                                   collections.deque([1, 2, 3, 4])])  # fmt: skip
-def test_arrays_are_filled_with_whatever_numpy_takes_for_an_array(
+def test_arrays_are_filled_with_what_numpy_takes(
     xp: ModuleType, form: Any
 ) -> None:
     for dtype in ("int64", "float32"):
@@ -401,7 +401,7 @@ def test_an_array_is_no_dtype(xp: ModuleType) -> None:
         _raises(call, TypeError, "Cannot construct a dtype from an array")
 
 
-def test_distances_of_a_roll_are_cut_to_whole_numbers_one_by_one(xp: ModuleType) -> None:
+def test_distances_of_a_roll_are_cut_one_by_one(xp: ModuleType) -> None:
     host = np.arange(6.0)
     for shift in ([1.5, 1.5], [0.5, 0.5, 0.5], [2, 3], (), -1):
         with warnings.catch_warnings():

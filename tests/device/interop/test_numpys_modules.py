@@ -168,7 +168,7 @@ def test_what_is_masked_without_a_copy_is_written_to(xp: ModuleType) -> None:
 
 
 @pytest.mark.clfuse_only
-def test_objects_of_numpys_are_instances_of_the_classes_in_its_place(xp: ModuleType) -> None:
+def test_numpys_objects_are_instances_of_our_classes(xp: ModuleType) -> None:
     random = xp.random
     for function in (np.add, xp.add, xp.matmul, xp.frompyfunc(abs, 1, 1)):
         assert isinstance(function, xp.ufunc)
