@@ -104,7 +104,7 @@ def _contents(name: str) -> dict[str, Any]:
 def _random() -> dict[str, Any]:
     from .functions.random.module import contents  # and NumPy's, which takes long
 
-    return contents() | {"mtrand": SUBMODULES["random.mtrand"]}
+    return contents() | {"mtrand": UNDOCUMENTED["random.mtrand"]}
 
 
 def _mtrand() -> dict[str, Any]:
@@ -164,13 +164,17 @@ SUBMODULES: Final[dict[str, types.ModuleType]] = {
     "linalg": _submodule("linalg"),
     "fft": _submodule("fft"),
     "random": Submodule("random", _random),
-    "random.mtrand": Submodule("random.mtrand", _mtrand),
     "testing": Submodule("testing", _testing, is_package=True),
     "lib": _submodule("lib"),
     "lib.stride_tricks": _submodule("lib.stride_tricks"),
     "lib.mixins": Submodule("lib.mixins", _mixins, is_package=True),
 }
 """Modules of ours below `clfuse`, by their paths."""
+
+UNDOCUMENTED: Final[dict[str, types.ModuleType]] = {
+    "random.mtrand": Submodule("random.mtrand", _mtrand),
+}
+"""Others, which NumPy has and names nowhere."""
 
 _OWN: Final[dict[str, Any]] = {
     **({"__array_namespace_info__": __array_namespace_info__} if HAS_INFO else {}),
@@ -192,7 +196,7 @@ _OWN: Final[dict[str, Any]] = {
 
 def register_submodules() -> None:
     """Make ``import clfuse.linalg`` and its like find the modules above."""
-    for name, module in SUBMODULES.items():
+    for name, module in (SUBMODULES | UNDOCUMENTED).items():
         sys.modules[f"clfuse.{name}"] = module
     sys.meta_path.insert(0, NumPysModules())
     opening.install()

@@ -32,10 +32,6 @@ HEAD = f'''\
 '''
 
 
-UNDOCUMENTED = {"random.mtrand"}
-"""Modules without a stub: programs have no reason to name them."""
-
-
 def own_imports() -> dict[str, tuple[str, str]]:
     """Public name beyond NumPy's -> the module that it is imported from, and its name there."""
     found: dict[str, tuple[str, str]] = {}
@@ -89,9 +85,8 @@ def package() -> str:
 def stubs() -> dict[Path, str]:
     """File -> text."""
     made = {PACKAGE / "__init__.pyi": package()}
-    modules = [name for name in SUBMODULES if name not in UNDOCUMENTED]
-    for name in modules:
-        is_package = any(other.startswith(f"{name}.") for other in modules)
+    for name in SUBMODULES:
+        is_package = any(other.startswith(f"{name}.") for other in SUBMODULES)
         path = PACKAGE.joinpath(*name.split("."), *(["__init__"] if is_package else []))
         text = HEAD.format(f"NumPy's ``numpy.{name}``, with clfuse's arrays.")
         made[path.with_suffix(".pyi")] = text + "\n".join(taken_over(f"numpy.{name}")) + "\n"
