@@ -68,8 +68,11 @@ _markers: Final[dict[int, Any]] = {}
 
 
 before_waits: Final[list[Callable[[bool], bool]]] = []
-"""Called before a wait for a queue, again and again as long as one of them says so, and what is in
-the queue is not done; and with True when it is."""
+"""Called in the wait after `ask`, again and again as long as one of them says so and what is in the
+queue is not done; and with True when it is."""
+
+_asked: Final = [0.0]
+"""Work that was added for that."""
 
 
 def add(work: float) -> None:
@@ -130,14 +133,9 @@ def finish(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done; what pyopencl raises is the caller's."""
     start_ns = perf_counter_ns()
     try:
-        asking = [function for function in before_waits if function(False)]
-        if asking:
-            _ask_until_done(queue, asking)
         if is_long():
             in_steps(queue)
         queue.finish()
-        for function in asking:
-            function(True)
     finally:
         _note_since(start_ns)
     _markers.pop(queue.int_ptr, None)
@@ -147,14 +145,23 @@ def finish(queue: cl.CommandQueue) -> None:
         _added[:] = 0.0, 0.0
 
 
-def _ask_until_done(queue: cl.CommandQueue, asking: list[Callable[[bool], bool]]) -> None:
+def ask() -> None:
+    """Have the next wait call `before_waits`, also where the compiled part waits: it goes in steps,
+    as for what takes long."""
+    add(LONG)
+    _asked[0] += LONG
+
+
+def _ask_until_done(queue: cl.CommandQueue) -> None:
     import pyopencl as cl
 
     marker = cl.enqueue_marker(queue)
     queue.flush()
     begin = time.monotonic()
-    while marker.command_execution_status > cl.command_execution_status.COMPLETE:
-        if not any(function(False) for function in asking):
+    while any([function(False) for function in before_waits]):  # noqa: C419 (each of them)
+        if marker.command_execution_status <= cl.command_execution_status.COMPLETE:
+            for function in before_waits:
+                function(True)
             return
         time.sleep(min(max((time.monotonic() - begin) * STEP_SHARE, SHORTEST_S), LONGEST_S))
 
@@ -165,6 +172,12 @@ def in_steps(queue: cl.CommandQueue) -> None:
     import pyopencl as cl
 
     work = _core.work_added() if _core is not None else _added[0]
+    if _asked[0]:
+        work -= _asked[0]
+        _asked[0] = 0.0
+        _ask_until_done(queue)
+        if work < LONG:
+            return
     quick = _quick_of(work)
     if quick is not None and quick.get(work, 0) >= QUICK_TIMES:
         return

@@ -58,26 +58,26 @@ def _iterate() -> Any:
     return getattr(ctypes.CDLL(None), "dl_iterate_phdr", None)
 
 
-def bring_in(kernels: Collection[str]) -> set[str]:
+def bring_in(kernels: Collection[str]) -> dict[str, set[bytes]]:
     """Read a byte of each page of the libraries that hold kernels of these names.
 
     Returns
     -------
-    set of str
-        The kernels whose libraries are loaded.
+    dict of str to set of bytes
+        Of each kernel the paths of such libraries; several kernels may have one name.
     """
+    found: dict[str, set[bytes]] = {name: set() for name in kernels}
     iterate = _iterate()
     if iterate is None:
-        return set(kernels)
+        return found
     ends = {f"/{name}.so".encode(): name for name in kernels}
-    found: set[str] = set()
 
     def visit(info: Any, nbytes: int, data: Any) -> int:
         loaded = info.contents
         path = loaded.name or b""
         name = ends.get(path[path.rfind(b"/") :])
         if name is not None:
-            found.add(name)
+            found[name].add(path)
             for number in range(loaded.count):
                 segment = loaded.segments[number]
                 if segment.kind == LOADED and segment.flags & READABLE:

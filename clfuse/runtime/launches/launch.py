@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -84,8 +84,8 @@ def enqueue(
     event = lost.call_driver(device, program.name, launch)
     lost.latest[0] = program
     counters["kernels_launched"] += 1
-    if device.traits.loads_pages_late and not program.brought_in and program not in _absent:
-        _absent.append(program)
+    if not program.brought_in:
+        _expect(program)
     for observer in observers:
         observer(program, event)
     return event
@@ -161,6 +161,7 @@ class BoundKernel:
         import pyopencl as cl
 
         if not program.brought_in:
+            _expect(program)
             _bring_in_absent()
         self.program = program
         self._work = work
@@ -322,23 +323,39 @@ class BoundKernel:
         return event
 
 
-_absent: list[Program] = []
-"""Programs that were launched, and whose constants nobody has brought into memory yet."""
+_absent: dict[Program, int] = {}
+"""Programs that were launched or bound, and whose constants nobody has brought into memory yet ->
+how many waits were over since."""
+
+_brought_in: set[bytes] = set()
+"""Paths of those that are there: another kernel of the same name has another one."""
+
+MOST_WAITS: Final = 8
+"""After so many a kernel that is not found is taken to be loaded otherwise."""
+
+
+def _expect(program: Program) -> None:
+    _absent.setdefault(program, 0)
+    waits.ask()
 
 
 def _bring_in_absent(is_over: bool = False) -> bool:
     """Have the constants of kernels in memory that a driver has loaded meanwhile; whether some are
-    not loaded yet. Those that are not when they have run, are loaded otherwise."""
+    not loaded yet."""
     if not _absent:
         return False
     from clfuse.runtime.drivers.loaded_pages import bring_in
 
-    wanted = list(_absent)
-    found = bring_in({each.name for each in wanted})
-    for each in wanted:
-        if is_over or each.name in found:
-            each.brought_in.append(True)
-    _absent[:] = [each for each in _absent if not each.brought_in]
+    wanted = list(_absent.items())
+    found = bring_in({program.name for program, _ in wanted})
+    for program, waits_over in wanted:
+        fresh = found[program.name] - _brought_in
+        if fresh or waits_over >= MOST_WAITS:
+            _brought_in.update([fresh.pop()] if fresh else [])
+            program.brought_in.append(True)
+            _absent.pop(program, None)
+        elif is_over:
+            _absent[program] = waits_over + 1
     return bool(_absent)
 
 

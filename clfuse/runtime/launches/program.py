@@ -53,7 +53,8 @@ class Program:
     quick : dict of float to int
         Of `runtime.context.waits`.
     brought_in : list
-        Not empty once the pages of its constants are in memory (`DeviceTraits.loads_pages_late`).
+        Not empty once the pages of its constants are in memory: from the start on, but where the
+        device `loads_pages_late`.
     """
 
     device: Device
@@ -201,7 +202,10 @@ def _build(
         if problem:
             raise _refused(device, source, name, options, problem)
     counters["programs_built"] += 1
-    return Program(device, name, source, arguments, kernel, compiled, inline)
+    brought_in = [] if device.traits.loads_pages_late else [True]
+    return Program(
+        device, name, source, arguments, kernel, compiled, inline, brought_in=brought_in
+    )
 
 
 def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:
