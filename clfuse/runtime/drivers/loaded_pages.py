@@ -9,82 +9,71 @@ unequal, it took 17 ms instead of .2 (Zen 4, PoCL 3.1).
 
 from __future__ import annotations
 
-import ctypes
 import mmap
-import sys
+import os
+import re
 from collections.abc import Collection
-from functools import cache
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 __all__ = ["bring_in"]
 
-LOADED: Final = 1
-"""``PT_LOAD``: a segment that is mapped from the file."""
+MAPS: Final = Path("/proc/self/maps")
+"""What is mapped where, of Linux: a line for each mapping, with the path of its file at its end."""
 
-READABLE: Final = 4
-"""``PF_R``."""
+MEMORY: Final = Path("/proc/self/mem")
+"""The memory of this process. A library that another thread unloads meanwhile is an error there,
+no crash."""
 
-
-class _Segment(ctypes.Structure):
-    """``Elf64_Phdr``."""
-
-    _fields_ = [
-        ("kind", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("offset", ctypes.c_uint64),
-        ("address", ctypes.c_uint64), ("physical", ctypes.c_uint64),
-        ("file_nbytes", ctypes.c_uint64), ("nbytes", ctypes.c_uint64),
-        ("alignment", ctypes.c_uint64),
-    ]  # fmt: skip
-
-
-class _Object(ctypes.Structure):
-    """The first members of ``struct dl_phdr_info``."""
-
-    _fields_ = [
-        ("base", ctypes.c_uint64), ("name", ctypes.c_char_p),
-        ("segments", ctypes.POINTER(_Segment)), ("count", ctypes.c_uint16),
-    ]  # fmt: skip
-
-
-_Visitor: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(_Object), ctypes.c_size_t, ctypes.c_void_p
-)
-
-
-@cache
-def _iterate() -> Any:
-    """``dl_iterate_phdr``; None where there is none, or objects are of another layout."""
-    if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return None
-    return getattr(ctypes.CDLL(None), "dl_iterate_phdr", None)
+_MAPPING: Final = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) r")
+"""First address, end, and that it can be read."""
 
 
 def bring_in(kernels: Collection[str]) -> dict[str, set[bytes]]:
     """Read a byte of each page of the libraries that hold kernels of these names.
 
+    ``dl_iterate_phdr`` would name them, too, but calls back under the loader's lock: for Python
+    that is a deadlock with whoever imports a module, who waits for that lock with Python's own.
+
     Returns
     -------
     dict of str to set of bytes
-        Of each kernel the paths of such libraries; several kernels may have one name.
+        Of each kernel the paths of such libraries; several kernels may have one name. None are
+        found where there is no such file, or a system lets nobody read it.
     """
     found: dict[str, set[bytes]] = {name: set() for name in kernels}
-    iterate = _iterate()
-    if iterate is None:
+    try:
+        maps = MAPS.read_bytes()
+        memory = os.open(MEMORY, os.O_RDONLY)
+    except OSError:
         return found
-    ends = {f"/{name}.so".encode(): name for name in kernels}
-
-    def visit(info: Any, nbytes: int, data: Any) -> int:
-        loaded = info.contents
-        path = loaded.name or b""
-        name = ends.get(path[path.rfind(b"/") :])
-        if name is not None:
-            found[name].add(path)
-            for number in range(loaded.count):
-                segment = loaded.segments[number]
-                if segment.kind == LOADED and segment.flags & READABLE:
-                    first = loaded.base + segment.address
-                    for address in range(first, first + segment.file_nbytes, mmap.PAGESIZE):
-                        ctypes.c_ubyte.from_address(address).value  # noqa: B018 (it is read)
-        return 0
-
-    iterate(_Visitor(visit), None)
+    try:
+        for name, paths in found.items():
+            for address, end, path in _mappings(maps, f"/{name}.so\n".encode()):
+                paths.add(path)
+                _touch(memory, address, end)
+    finally:
+        os.close(memory)
     return found
+
+
+def _mappings(maps: bytes, ending: bytes) -> list[tuple[int, int, bytes]]:
+    """(first address, end, path) of what can be read of files whose names end so."""
+    found: list[tuple[int, int, bytes]] = []
+    place = maps.find(ending)
+    while place >= 0:
+        line = maps[maps.rfind(b"\n", 0, place) + 1 : place + len(ending) - 1]
+        mapping = _MAPPING.match(line)
+        if mapping:
+            path = line[line.index(b"/") :]
+            found.append((int(mapping[1], 16), int(mapping[2], 16), path))
+        place = maps.find(ending, place + 1)
+    return found
+
+
+def _touch(memory: int, address: int, end: int) -> None:
+    try:
+        for page in range(address, end, mmap.PAGESIZE):
+            os.pread(memory, 1, page)
+    except OSError:
+        return  # unloaded meanwhile

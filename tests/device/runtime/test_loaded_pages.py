@@ -4,6 +4,7 @@ files."""
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,32 @@ def test_constants_of_kernels_that_come_again_are_in_memory(xp: ModuleType) -> N
         pages = pages_of(library)
         assert pages
         assert all(in_memory == nbytes for nbytes, in_memory in pages)
+
+
+IMPORTS_BESIDE = """
+import _ctypes, shutil, sys, threading
+from clfuse.runtime.drivers.loaded_pages import bring_in
+
+def bring_in_again():
+    while is_running:
+        bring_in(["map_equal"])
+
+is_running = True
+thread = threading.Thread(target=bring_in_again)
+thread.start()
+for number in range(100):  # each holds Python's lock, as an import does, and waits for the loader's
+    _ctypes.dlopen(shutil.copy(sys.argv[1], f"{sys.argv[2]}/{number}.so"), 0)
+is_running = False
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux lists pages")
+def test_pages_are_brought_in_beside_imports(tmp_path: Path) -> None:
+    """Code that held the loader's lock, and waited for Python's, hung here."""
+    library = np.linalg._umath_linalg.__file__
+    command = [sys.executable, "-c", IMPORTS_BESIDE, library, str(tmp_path)]
+    subprocess.run(command, check=True, timeout=300)
 
 
 def test_what_is_not_loaded_is_not_found() -> None:
