@@ -4,9 +4,9 @@
         count += rng.poisson(rate)      a formula of one number takes 10 us of NumPy's calls
 
 What is uniform, normal or exponential is drawn by one call (`drawing_one`). A draw is a function of
-its position alone, so others of the next positions are made at once, by the same functions of
-arrays, whoever asks for them in the end (`single`). The first draw of a kind makes one number, the
-next one that follows soon makes `AHEAD`.
+its position alone, so those of the positions that a loop is thought to come to are made at once, by
+the same functions of arrays, whoever asks for them in the end (`single`). The first draw of a kind
+makes one number, the next one that follows soon makes many.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ from .bits import FEW, KIND_OF, Philox4x32, accepted_loop, bits_at
 from .small_draws import RowsOfBits
 
 __all__ = ["ONE_NUMBER", "drawing_one", "single"]
-
-AHEAD: Final = 64
-"""Numbers that are made at once."""
 
 MOST_KINDS: Final = 16
 """Kinds of which numbers are kept: ever other parameters would fill them."""
@@ -61,20 +58,21 @@ def single(
     """What a formula makes of so many draws of one number and of parameters, which are Python's
     numbers; for the compiled part."""
     position = generator.next_position(draws)
-    kept = generator.ahead
     about = formula, parameters
-    first, numbers = kept.get(about, (-2 * AHEAD, ()))
-    place = position - first
-    if 0 <= place < len(numbers):
-        return numbers[place]
-    if about not in kept and len(kept) >= MOST_KINDS:
-        kept.clear()
-    count = AHEAD if 0 < place < 2 * AHEAD else 1
-    positions = np.uint64(position) + np.arange(count + draws - 1, dtype=np.uint64)
-    given = [_Draws(generator, positions[each : each + count]) for each in range(draws)]
+    kept = generator.ahead.get(about)
+    if kept is None:
+        if len(generator.ahead) >= MOST_KINDS:
+            generator.ahead.clear()
+        kept = generator.ahead[about] = _core.DrawsAhead()  # type: ignore[union-attr]
+    number = kept.take(position)
+    if number is not None:
+        return number
+    count, step = kept.positions_wanted(position)
+    positions = np.uint64(position) + np.arange(count, dtype=np.uint64) * np.uint64(step)
+    given = [_Draws(generator, positions + np.uint64(each)) for each in range(draws)]
     with np.errstate(all="ignore"):
         made = np.broadcast_to(formula(*given, *parameters), (count,)).tolist()
-    kept[about] = position, made
+    kept.put(position, step, made)
     return made[0]
 
 

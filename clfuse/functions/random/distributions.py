@@ -99,11 +99,12 @@ def _from_zero(scale: float) -> _Scaled | None:
     return (0.0, scale) if scale > 0.0 else None
 
 
-_LINEAR: Final[dict[str, tuple[str, Callable[..., _Scaled | None]]]] = {
+LINEAR: Final[dict[str, tuple[str, Callable[..., _Scaled | None]]]] = {
     "uniform": ("uniform", _between),
     "normal": ("normal", _around),
     "exponential": ("exponential", _from_zero),
     "rayleigh": ("rayleigh", _from_zero),
+    "laplace": ("laplace", _around),
     "logistic": ("logistic", _around),
     "gumbel": ("gumbel", _around),
 }
@@ -113,7 +114,7 @@ they are scaled; None for parameters that NumPy has to look at."""
 
 def _few_of(name: str, generator: Philox4x32, parameters: Sequence[Any], size: Any) -> Any:
     """`sample` of a small draw, or of one number, by arithmetic alone; None where it takes more."""
-    numbers, scaled = _LINEAR[name]
+    numbers, scaled = LINEAR[name]
     formula = formulas.STANDARD.get(numbers)
     if formula is not None and (size is not None or _core is None):
         return None
@@ -196,7 +197,7 @@ def sample(
     row = DISTRIBUTIONS[name]
     if row.few is not None and (few := _few_drawn(row, generator, parameters, size)) is not None:
         return few
-    if name in _LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
+    if name in LINEAR and (few := _few_of(name, generator, parameters, size)) is not None:
         return few
     if row.is_wide and handles.lacks_fp64():
         raise NotNative("in double precision, which the device has not")

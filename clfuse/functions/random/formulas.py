@@ -84,11 +84,9 @@ def exponential(draw: Any, dtype: np.dtype = FLOAT64) -> Any:
     return 0.0 - np.log(draw.positive(dtype))  # 0 rather than -0 where the logarithm is 0
 
 
-def _laplace(draw: Any, loc: Any, scale: Any) -> Any:
+def _laplace(draw: Any) -> Any:
     u = draw.inner()
-    return np.where(
-        np.less(u, 0.5), loc + scale * np.log(2.0 * u), loc - scale * np.log(2.0 - 2.0 * u)
-    )
+    return np.where(np.less(u, 0.5), np.log(2.0 * u), 0.0 - np.log(2.0 - 2.0 * u))
 
 
 def _logistic(draw: Any) -> Any:
@@ -105,12 +103,15 @@ def _rayleigh(draw: Any) -> Any:
 
 
 STANDARD: Final[dict[str, Callable[[Any], Any]]] = {
-    "exponential": exponential, "gumbel": _gumbel, "logistic": _logistic, "rayleigh": _rayleigh,
+    "exponential": exponential, "gumbel": _gumbel, "laplace": _laplace, "logistic": _logistic,
+    "rayleigh": _rayleigh,
 }
 """Formulas of numbers that parameters only scale and shift."""
 
 
 def _weibull(draw: Any, a: Any) -> Any:
+    if type(a) is float and a:
+        return np.power(exponential(draw), 1.0 / a)
     # NumPy: 0 for a == 0, where the power would be of 1 / 0.
     return np.where(np.equal(a, 0.0), 0.0, np.power(exponential(draw), 1.0 / _nonzero(a)))
 
@@ -148,16 +149,25 @@ _MOST: Final = 1.0 - 2.0**-53
 difference."""
 
 
+_SLOWEST: Final = 1e-15
+"""An exponential number of 53 bits, below 37, over a larger rate is far below 2**63."""
+
+
 def _geometric(draw: Any, p: Any) -> Any:
-    rate = 0.0 - np.log1p(0.0 - np.minimum(np.maximum(p, _LEAST), _MOST))
+    is_known = type(p) is float and p < 1.0
+    chance = min(max(p, _LEAST), _MOST) if is_known else np.minimum(np.maximum(p, _LEAST), _MOST)
+    rate = 0.0 - np.log1p(0.0 - chance)
     tried = np.maximum(np.ceil(exponential(draw) / rate), 1.0)
+    if is_known:
+        return tried.astype(np.int64) if rate > _SLOWEST else _whole(tried)
     return np.where(np.less(p, 1.0), _whole(tried), 1)
 
 
 def _logseries(draw: Any, other: Any, p: Any) -> Any:
     # A. W. Kemp, Efficient generation of logarithmically distributed pseudo-random variables, 1981.
     v = draw.inner()
-    q = 0.0 - np.expm1(np.log1p(0.0 - np.maximum(p, _LEAST)) * other.inner())
+    chance = max(p, _LEAST) if type(p) is float else np.maximum(p, _LEAST)
+    q = 0.0 - np.expm1(np.log1p(0.0 - chance) * other.inner())
     q = np.minimum(q, _MOST)
     many = np.floor(1.0 + np.log(v) / np.log(q))
     found = np.where(np.greater_equal(v, q), 1.0, np.where(np.less_equal(v, q * q), many, 2.0))
@@ -401,7 +411,9 @@ DISTRIBUTIONS: Final[dict[str, Distribution]] = {
     "exponential": Distribution(
         lambda draw, scale: scale * exponential(draw), _non_negative(0, "scale"), (0,)
     ),
-    "laplace": Distribution(_laplace, _non_negative(1, "scale"), (1,)),
+    "laplace": Distribution(
+        lambda draw, loc, scale: loc + scale * _laplace(draw), _non_negative(1, "scale"), (1,)
+    ),
     "logistic": Distribution(
         lambda draw, loc, scale: loc + scale * _logistic(draw), _non_negative(1, "scale"), (1,)
     ),

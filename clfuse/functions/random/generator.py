@@ -260,9 +260,11 @@ class Generator(Distributions, metaclass=StandInType, stands_for=np.random.Gener
         self, a: Any, shape: tuple[int, ...] | None, p: Any, axis: int, *, once: bool
     ) -> Any:
         """`choice` with probabilities, or without replacement."""
-        if shape is None and type(a) is int:
-            drawn = HOST.generator.choice
-            return HOST.drawn(self.bit_generator, drawn, a, None, not once, on_host(p))
+        if shape is None:
+            among: Any = a if type(a) is int else np.asarray(on_host(a))
+            if type(a) is int or among.ndim == 1:
+                drawn = HOST.generator.choice
+                return HOST.drawn(self.bit_generator, drawn, among, None, not once, on_host(p))
         if shape is None or 0 in shape:
             raise NotNative("one alone, or none")
         array = None if not np.ndim(a) else permutations.as_array(a)

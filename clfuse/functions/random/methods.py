@@ -14,7 +14,7 @@ from clfuse.arrays.handle import Handle
 from clfuse.dispatch.numpy_errors import FLAGS, preferred_error, refuse_odd_flags
 
 from . import distributions, several
-from .ahead import drawing_one
+from .known_draws import drawing_single
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ def natively(method: _Method) -> _Method:
             reason = str(error)
         return self._hosted(name, args, kwargs, reason)
 
-    return drawing_one(call, name)  # type: ignore[return-value]
+    return drawing_single(call, name, EXAMINER)  # type: ignore[return-value]
 
 
 def on_host(value: Any) -> Any:

@@ -19,7 +19,7 @@ from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
 from clfuse.dispatch.stand_ins import StandInType
 
-from .ahead import ONE_NUMBER, drawing_one
+from .ahead import ONE_NUMBER
 from .bit_generators import SEEDED
 from .bits import ADOPTIONS, Philox4x32, refuse_in_trace
 from .generator import (
@@ -30,7 +30,8 @@ from .generator import (
     hosted_method,
     note_seed,
 )
-from .methods import on_host
+from .known_draws import drawing_single
+from .methods import EXAMINER, on_host
 
 _STATES: Final = frozenset({"seed", "get_state", "set_state", "spawn"})
 """Methods of `numpy.random` that deal with states, not with arrays."""
@@ -256,6 +257,13 @@ def _seeded(seed: Any) -> Philox4x32:
     return Philox4x32(seed)
 
 
+def _drawing(
+    call: Callable[..., Any], name: str, holders: list[Any] | None = None
+) -> Callable[..., Any]:
+    stricter = _LEGACY_EXAMINER if name in _STRICTER else None
+    return drawing_single(call, name, EXAMINER, holders, stricter=stricter)
+
+
 def _delegated(name: str) -> Callable[..., Any]:
     def call(self: RandomState, *args: Any, **kwargs: Any) -> Any:
         return self._call(name, args, kwargs)
@@ -270,9 +278,9 @@ for _name in dir(np.random.RandomState):
     if not _name.startswith("_") and not hasattr(RandomState, _name):
         setattr(RandomState, _name, _delegated(_name))
 
-for _name in ONE_NUMBER:
+for _name in (*ONE_NUMBER, *_NATIVE):
     if hasattr(RandomState, _name):
-        setattr(RandomState, _name, drawing_one(getattr(RandomState, _name), _name))
+        setattr(RandomState, _name, _drawing(getattr(RandomState, _name), _name))
 
 
 # -- the module -----------------------------------------------------------------------------------
@@ -321,7 +329,7 @@ def _function(name: str) -> Callable[..., Any]:
     call.__module__ = "clfuse.random"
     call.__name__ = call.__qualname__ = name
     call.__doc__ = documentation(reference)
-    return drawing_one(call, name, _global)
+    return _drawing(call, name, _global)
 
 
 def contents() -> dict[str, Any]:

@@ -109,6 +109,63 @@ def test_single_draws_in_any_order_are_those_of_one_element(
     assert [rng.exponential(2.0) for _ in range(5)] == expected
 
 
+@pytest.mark.parametrize("names", [
+    ["weibull", "poisson"], ["beta"], ["beta", "random", "geometric", "f"], ["laplace", "gamma"],
+])  # fmt: skip
+def test_single_draws_of_a_loop_are_those_of_one_element(
+    xp: ModuleType, on_host: None, names: list[str]
+) -> None:
+    """Every round comes to positions at the same distance; now and then one comes in between."""
+    rng, other = xp.random.default_rng(3), xp.random.default_rng(3)
+    parameters = dict(SINGLES)
+    for turn in range(200):
+        for name in [*names, *(["random"] if turn in (90, 91, 150) else [])]:
+            one = getattr(rng, name)(*parameters[name])
+            few = np.asarray(getattr(other, name)(*parameters[name], size=1))
+            np.testing.assert_allclose(one, few[0], rtol=1e-11, err_msg=name)
+
+
+def _answer(method: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """What a call gives, as its type and shape; or raises."""
+    try:
+        found = method(*args, **named)
+    except Exception as error:
+        return type(error)
+    return type(found) if np.ndim(found) == 0 else found.shape
+
+
+ODD_CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("poisson", ((1, 2.0),), {}), ("poisson", (-1.0,), {}), ("poisson", (3.0, 2, 2), {}),
+    ("poisson", (3.0,), {"lam": 3.0}), ("poisson", (), {"lam": 3.0, "size": None}),
+    ("poisson", (), {}), ("poisson", (3.0, (2, 1)), {}), ("poisson", ("3",), {}),
+    ("poisson", (3.0, -1), {}), ("poisson", (3.0, 2.5), {}), ("poisson", (3.0,), {"size": (1, 2)}),
+    ("lognormal", (0.0, 1.0), {}), ("lognormal", (0.0, -0.0), {}), ("lognormal", (-0.0, 1), {}),
+    ("lognormal", (), {"sigma": 0.25}), ("lognormal", (), {"sigma": -1}),
+    ("binomial", (5, 0.5), {}), ("binomial", (5.5, 0.5), {}), ("binomial", (1, 2.0), {}),
+    ("binomial", (1, 0.5), {}), ("binomial", (True, 0.5), {}), ("binomial", (5,), {}),
+    ("geometric", (0.3,), {}), ("geometric", (0.0,), {}), ("geometric", (1.0,), {}),
+    ("geometric", (), {"p": 0.3}), ("geometric", (), {"q": 0.3}), ("weibull", (0.0,), {}),
+    ("beta", (2.0, 3.0), {}), ("beta", (2.0,), {"a": 2.0}), ("beta", (2.0,), {"b": 3.0}),
+    ("hypergeometric", (5, 5, 3), {}), ("hypergeometric", (0, 5, 3), {}), ("zipf", (1.0,), {}),
+    ("hypergeometric", (5, 5, 0), {}), ("logseries", (0.0,), {}), ("logseries", (0.5,), {}),
+    ("standard_gamma", (2.0,), {"dtype": np.float64}), ("gamma", (2.0, np.float64(3)), {}),
+    ("triangular", (0.0, 1.0, 2.0), {}), ("triangular", (2.0, 1.0, 0.0), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("interface", ["default_rng", "RandomState"])
+def test_single_draws_take_what_numpy_takes(
+    xp: ModuleType, on_host: None, interface: str
+) -> None:
+    """At every one of several calls: what is known of earlier ones refuses nothing else."""
+    for name, args, named in ODD_CALLS:
+        ours, numpys = (getattr(each.random, interface)(1) for each in (xp, np))
+        expected = _answer(getattr(numpys, name), *args, **named)
+        for _ in range(4):
+            found = _answer(getattr(ours, name), *args, **named)
+            assert found == expected, (name, args, named)
+
+
 def test_single_draws_of_threads_have_positions_of_their_own(
     xp: ModuleType, on_host: None
 ) -> None:
