@@ -11,6 +11,7 @@ own descriptors say that they lie, which takes a fifth of asking for an attribut
 from `PyType_GenericAlloc`, as from ``object.__new__``.
 """
 
+cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -797,5 +798,6 @@ include "single_draws.pxi"
 include "rejection.pxi"
 include "rejection_blocks.pxi"
 include "several_draws.pxi"
+include "scalar_formulas.pxi"
 include "known_draws.pxi"
 include "permutations.pxi"

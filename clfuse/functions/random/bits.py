@@ -195,8 +195,6 @@ class Philox4x32:
         #: The trace of a jitted function that made it: its draws are the same at every replay.
         self.made_in = active()
         self._key_node = _constant(key)
-        #: Formula and parameters -> what `ahead` has made of them at positions to come.
-        self.ahead: dict[Any, Any] = {}
         self._ahead: list[tuple[int, int]] = []
         self._ahead_from = -_BLOCK
         self._rows: dict[tuple[Op, int], tuple[int, np.ndarray]] = {}

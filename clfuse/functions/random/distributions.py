@@ -18,9 +18,10 @@ from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.engine.evaluate import evaluate_nodes
 from clfuse.ir.size_limits import ADDRESSABLE_NBYTES, require_room
 
-from . import ahead, formulas
+from . import formulas
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .formulas import DISTRIBUTIONS, Distribution
+from .single_draws import single
 from .small_draws import made_here
 
 _core: Final = loading.load()
@@ -126,7 +127,7 @@ def _few_of(name: str, generator: Philox4x32, parameters: Sequence[Any], size: A
         return None
     start, scale = found
     if formula is not None:
-        return start + scale * ahead.single(generator, formula, ())
+        return start + scale * single(generator, formula, ())
     if size is None:
         return start + scale * generator.number(numbers)
     return generator.few(numbers, size, start, scale)
@@ -269,12 +270,17 @@ def _check(row: Distribution, examiner: Callable[..., Any] | None, given: Sequen
         ])
 
 
+def _is_exact(parameter: Any) -> bool:
+    """Whether a double holds it."""
+    return type(parameter) is float or abs(parameter) < formulas.EXACT
+
+
 def _of_numbers(
     row: Distribution, generator: Philox4x32, parameters: Sequence[Any], size: Any
 ) -> Any:
     """`sample` where the parameters are good numbers."""
-    if size is None and _core is not None:
-        return ahead.single(generator, row.formula, tuple(parameters), row.draws)
+    if size is None and _core is not None and all(map(_is_exact, parameters)):
+        return single(generator, row.formula, tuple(parameters), row.draws)
     if size is None:
         singles = [SingleDraw(generator) for _ in range(row.draws)]
         with np.errstate(all="ignore"):

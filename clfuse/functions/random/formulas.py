@@ -316,7 +316,7 @@ def _kinds(good: Any, bad: Any, sample: Any) -> tuple[type[Exception], str] | No
 
 # -- what is drawn until it is accepted, and no more --------------------------------------------
 
-_EXACT: Final = 2.0**53
+EXACT: Final = 2.0**53
 """Below it floats are whole numbers' own."""
 
 
@@ -330,11 +330,11 @@ def _chisquare_asked(df: float) -> Drawn | None:
 
 
 def _poisson_asked(mean: float) -> Drawn | None:
-    return ("poisson", (float(mean),), 0.0, 1.0, True) if 0.0 <= mean < _EXACT else None
+    return ("poisson", (float(mean),), 0.0, 1.0, True) if 0.0 <= mean < EXACT else None
 
 
 def _binomial_asked(n: int, p: float) -> Drawn | None:
-    if not (0 <= n < _EXACT and 0.0 <= p <= 1.0):
+    if not (0 <= n < EXACT and 0.0 <= p <= 1.0):
         return None
     if p > 0.5:
         return "binomial", (float(n), 1.0 - p), float(n), -1.0, True

@@ -29,9 +29,10 @@ from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.stand_ins import StandInType
 from clfuse.errors import warn_user
 
-from . import ahead, distributions, formulas, permutations
+from . import distributions, formulas, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
 from .methods import EXAMINER, Distributions, natively, on_host
+from .single_draws import single
 
 _core: Final = loading.load()
 
@@ -136,7 +137,7 @@ class Generator(Distributions, metaclass=StandInType, stands_for=np.random.Gener
     ) -> Any:
         """Exponential with mean 1; `method` changes nothing."""
         if size is None and out is None and dtype is np.float64 and loading.load() is not None:
-            return ahead.single(self.bit_generator, formulas.exponential, ())
+            return single(self.bit_generator, formulas.exponential, ())
         return self._standard("standard_exponential", formulas.exponential, size, dtype, out)
 
     def _standard(

@@ -1,10 +1,10 @@
 """Functions that draw one number, before NumPy's checks: what the compiled part draws by itself.
 
     for each in events:
-        count += rng.poisson(rate)      NumPy takes .4 us; checks and formulas in Python took 3 to 6
+        count += rng.poisson(rate)      NumPy takes .4 us, its checks and our own in Python 3 to 6
 
-What is uniform, normal or exponential it knows (`ahead.drawing_one`). Of other distributions it
-asks here what its own draws or a formula of them give for parameters, once for the same ones.
+What is uniform, normal or exponential it knows (`single_draws.drawing_one`). Of other distributions
+it asks here how it is to draw for parameters, once for the same ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from clfuse._core import loading
 from clfuse.config import settings
 
 from . import formulas
-from .ahead import ONE_NUMBER, drawing_one
-from .bits import DRAWN, Drawn, few_of
+from .bits import DRAWN, few_of
 from .distributions import LINEAR
 from .formulas import DISTRIBUTIONS
+from .single_draws import ONE_NUMBER, drawing_one, traced
 
 __all__ = ["drawing_single"]
 
@@ -78,9 +78,8 @@ class _LookUp:
         self.names = tuple(each for each in given if each not in _OTHER_ARGUMENTS)
         self.defaults = tuple(given[each].default for each in self.names)
 
-    def __call__(self, args: tuple[Any, ...], named: dict[str, Any], again: bool) -> Any:
-        """A `KnownDraw` for arguments that are Python's numbers; None where they are not good, or
-        where a formula may never meet them again."""
+    def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A `KnownDraw` for arguments that are Python's numbers; None where they are not good."""
         parameters = self._parameters(args, named)
         if parameters is None or (self._refuse and not _takes(self._refuse, parameters)):
             return None
@@ -92,19 +91,17 @@ class _LookUp:
             return None
         if row.few is not None:
             asked = row.few(*parameters)
-            return None if asked is None else _drawn(asked)
-        numbers = tuple(
-            value if place in row.whole else float(value)
-            for place, value in enumerate(parameters)
-        )
+            return None if asked is None else _known(DRAWN[asked[0]], None, *asked[1:])
+        numbers = tuple(map(float, parameters))
         if name in LINEAR:
             standard, scaled = LINEAR[name]
             found = scaled(*numbers)
-            about = formulas.STANDARD[standard], ()
-            return None if found is None else _of_formula(about, 1, *found)
-        if not again or not _takes(self._examine, examined):
+            steps = traced(formulas.STANDARD[standard], (), 1)
+            return None if found is None else _known(0, steps, (), *found, is_wide=False)
+        if not _takes(self._examine, examined):
             return None
-        return _of_formula((row.formula, numbers), row.draws, is_wide=row.is_wide)
+        steps = traced(row.formula, (float,) * len(numbers), row.draws)
+        return _known(0, steps, numbers, is_wide=row.is_wide)
 
     def _parameters(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...] | None:
         """All parameters in their order; None where the arguments are others."""
@@ -131,13 +128,16 @@ def _takes(method: Callable[..., Any], parameters: tuple[Any, ...]) -> bool:
     return True
 
 
-def _drawn(asked: Drawn) -> Any:
-    kind, parameters, start, scale, whole = asked
-    return _core.KnownDraw(DRAWN[kind], parameters, 1, start, scale, whole, True)  # type: ignore[union-attr]
 
-
-def _of_formula(
-    about: tuple[Any, ...], draws: int, start: float = 0.0, scale: float = 1.0, *,
-    is_wide: bool = False,
+def _known(
+    kind: int,
+    steps: Any,
+    parameters: tuple[float, ...],
+    start: float = 0.0,
+    scale: float = 1.0,
+    whole: bool = False,
+    *,
+    is_wide: bool = True,
 ) -> Any:
-    return _core.KnownDraw(-1, about, draws, start, scale, False, is_wide)  # type: ignore[union-attr]
+    """`KnownDraw` of a kind, or of the steps of a formula."""
+    return _core.KnownDraw(kind, steps, parameters, start, scale, whole, is_wide)  # type: ignore[union-attr]

@@ -19,7 +19,6 @@ from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
 from clfuse.dispatch.stand_ins import StandInType
 
-from .ahead import ONE_NUMBER
 from .bit_generators import SEEDED
 from .bits import ADOPTIONS, Philox4x32, refuse_in_trace
 from .generator import (
@@ -32,6 +31,7 @@ from .generator import (
 )
 from .known_draws import drawing_single
 from .methods import EXAMINER, on_host
+from .single_draws import ONE_NUMBER
 
 _STATES: Final = frozenset({"seed", "get_state", "set_state", "spawn"})
 """Methods of `numpy.random` that deal with states, not with arrays."""

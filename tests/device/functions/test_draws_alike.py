@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse._core import loading
+from clfuse.functions.random.formulas import DISTRIBUTIONS
+from clfuse.functions.random.single_draws import traced
+
 pytestmark = pytest.mark.clfuse_only
 
 PARAMETERS: dict[str, list[tuple[Any, ...]]] = {
@@ -246,3 +250,12 @@ def test_normal_numbers_are_the_inverse_of_their_distribution() -> None:
         wanted = -NormalDist().inv_cdf(((1 << 52) - 1 - size + 0.5) * 2.0**-53)
         assert abs(abs(number) - wanted) <= 1e-13 * wanted + 1e-29
         assert (number > 0) == (word >= 0)
+
+
+@pytest.mark.skipif(loading.load() is None, reason="the compiled part takes the steps")
+def test_single_draws_have_a_step_for_every_operation_of_a_formula() -> None:
+    for name, row in DISTRIBUTIONS.items():
+        count = row.formula.__code__.co_argcount - row.draws
+        kinds = tuple(int if place in row.whole else float for place in range(count))
+        if "float32" not in name:
+            assert traced(row.formula, kinds, row.draws).draws == row.draws
