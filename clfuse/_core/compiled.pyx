@@ -259,19 +259,20 @@ def done_by_allowance():
 
 
 cdef inline bint is_allowed(double additions) except -1:
-    global allowance, allowed_so_far, is_cut
-    cdef double taken
+    global allowance, allowed_so_far, is_cut, inner_loops
+    cdef double taken, more = inner_loops * loop_additions
+    inner_loops = 0
     if additions > allowed_most or not allowance or not is_allowing:
         return False
     if not is_allowed_kernels and additions in works_of_kernels:
         return False
-    taken = additions + min(additions * fresh_share, fresh_most)
+    taken = additions + more + min(additions * fresh_share, fresh_most)
     if taken > allowance:
         allowance = 0  # from here on all is recorded, and not the large ones alone
         is_cut = True
         return False
     allowance -= taken
-    allowed_so_far += additions
+    allowed_so_far += additions + more
     return True
 
 
@@ -468,11 +469,12 @@ cdef object at_once(
 
     `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
     an array of the other operand's dtype."""
-    global is_for_kernels
+    global is_for_kernels, inner_loops
     cdef double additions
     cdef bint is_little, is_number = False
     kind = type(other)
     is_for_kernels = False
+    inner_loops = 0
     one = here(ours)
     if one is None:
         return DEFER
@@ -540,9 +542,10 @@ cdef object at_once(
 
 cdef object at_once_alone(unaryfunc operator, object function, double weight, object ours):
     """As `at_once`, of one operand."""
-    global is_for_kernels
+    global is_for_kernels, inner_loops
     cdef double additions
     is_for_kernels = False
+    inner_loops = 0
     one = here(ours)
     if one is None:
         return DEFER

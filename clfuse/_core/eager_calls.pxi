@@ -105,6 +105,18 @@ cdef double stretched(Work *work) noexcept:
 
 
 cdef enum:
+    LOOPS_OF_A_FOLD = 3  # what one of a fold takes, in those of an operation by elements
+
+
+cdef void note_loops(Work *work, bint by_axes) noexcept:
+    """Set `inner_loops` for what reads arrays, along axes or as a whole."""
+    global inner_loops
+    inner_loops = 0
+    if by_axes and work.rank > 1 and work.extents[0] > 0:
+        inner_loops = LOOPS_OF_A_FOLD * work.elements / work.extents[0]
+
+
+cdef enum:
     TAKEN_SHARE = 16  # of the pairs of what is taken from and of what is taken
 
 
@@ -369,6 +381,7 @@ cdef object read(
         asked = labelled(held[:given])
         if asked > 0:
             work.pairs = asked
+    note_loops(&work, given > operands or named)
     if work.device == NULL or not is_read_now(
         BY_ROWS if work.use >= <int>BY_ROWS else IN_PARTS, cost_of(&work, cost) * many * weight
     ):

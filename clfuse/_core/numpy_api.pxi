@@ -139,13 +139,19 @@ cdef inline double array_size(PyObject *array) noexcept:
     return size
 
 
+cdef double inner_loops = 0  # that NumPy makes for the operation at hand, where rows are apart
+
+
 cdef double stretched_size(PyObject *one, PyObject *two) noexcept:
-    """Elements of two arrays stretched to each other; -1 where they do not fit."""
-    cdef int first = array_rank(one), second = array_rank(two)
+    """Elements of two arrays stretched to each other; -1 where they do not fit. Also sets
+    `inner_loops`, as `policy.cost.inner_loops`."""
+    global inner_loops
+    cdef int first = array_rank(one), second = array_rank(two), stretch, before = -1
     cdef npy_intp *some = array_extents(one)
     cdef npy_intp *others = array_extents(two)
     cdef npy_intp extent, other
-    cdef double size = 1
+    cdef double size = 1, inner = 0
+    inner_loops = 0
     while first or second:
         extent = other = 1
         if first:
@@ -154,13 +160,27 @@ cdef double stretched_size(PyObject *one, PyObject *two) noexcept:
         if second:
             second -= 1
             other = others[second]
+        stretch = 0
         if extent != other:
+            stretch = 1
             if extent == 1:
-                extent = other
+                stretch, extent = 2, other
             elif other != 1:
                 return -1
+        if extent != 1:
+            if stretch != before and before >= 0 and not inner:
+                inner = size
+            before = stretch
         size *= extent
+    if inner:
+        inner_loops = size / inner
     return size
+
+
+def inner_loops_of(one, two):
+    """`inner_loops` of an operation on two arrays of NumPy's."""
+    stretched_size(<PyObject *>one, <PyObject *>two)
+    return inner_loops
 
 
 cdef tuple shape_of(PyObject *array):

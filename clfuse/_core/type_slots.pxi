@@ -54,7 +54,7 @@ cdef object plain_made, plain_part, node_of, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, recorders, check_at, tracers, mode, standard
 cdef frozenset scalars
-cdef double additions_a_us, few_additions, fresh_share, rows_share, selected_share
+cdef double additions_a_us, few_additions, fresh_share, rows_share, selected_share, loop_additions
 cdef Py_ssize_t longest_path
 cdef bint inside = False
 cdef object NONE_ALIVE = 0  # of `ir.trace.tracers`: nobody traces
@@ -89,7 +89,7 @@ def connect(names):
     global check, boundary, plain_made, plain_part, node_of
     global expect_rows, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, recorders, check_at, tracers, mode, standard, scalars
-    global additions_a_us, fresh_share
+    global additions_a_us, fresh_share, loop_additions
     global longest_path, rows_share, known_works, works_of_kernels, updates, y_due
     ARRAY, Storage = names["ARRAY"], names["Storage"]
     HostBuffer, View, Indexed = names["HostBuffer"], names["View"], names["Indexed"]
@@ -107,7 +107,7 @@ def connect(names):
     AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED = uses
     selected_share = names["selected_share"]
     few_additions, rows_share = names["few_additions"], names["rows_share"]
-    fresh_share = names["fresh_share"]
+    fresh_share, loop_additions = names["fresh_share"], names["loop_additions"]
     v_base, v_offset = _offset(View, "base"), _offset(View, "offset")
     v_strides = _offset(View, "strides")
     v_ordered, v_writeable = _offset(View, "ordered"), _offset(View, "writeable")

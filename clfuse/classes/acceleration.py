@@ -31,6 +31,7 @@ from clfuse.runtime.memory.buffers import (
     Buffer,
     HostBuffer,
 )
+from clfuse.target.costs import COSTS
 
 from . import operators
 
@@ -173,6 +174,7 @@ def _names(array: type) -> dict[str, Any]:
         "expect_rows": host_array.expect_rows,
         "few_additions": host_array.FEW_ADDITIONS,
         "fresh_share": host_array.FRESH_SHARE,
+        "loop_additions": COSTS.loop_additions,
         "known_works": known_works,
         "leaves": host_array.LEAVES,
         "longest_path": host_array.LONGEST_PATH,

@@ -11,6 +11,7 @@ snapshots that are not small and have no kernels yet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse._core import loading
@@ -145,6 +146,9 @@ def _cost_ns(snapshot: Snapshot, device: Device, most: float) -> float | None:
                 budget -= addition_ns * costs.blas_additions * size
             else:
                 budget -= addition_ns * op.weight * size + fresh_ns(nodes[position], costs)
+                if len(item[1]) > 1:
+                    loops = inner_loops(item[1], [each.shape for each in nodes[position].inputs])
+                    budget -= addition_ns * costs.loop_additions * loops
             if op.name in _CALLING and _core is None:
                 budget -= costs.philox_ns
         elif kind is Kind.LAUNCH:  # OpenCL C, which nobody but a device reads
@@ -197,6 +201,25 @@ def _launches(snapshot: Snapshot) -> int:
     return launches
 
 
+def inner_loops(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> float:
+    """How many inner loops NumPy makes for an operation on operands of these shapes; 0 where one
+    goes over everything. Axes become one where each operand is stretched along both, or along
+    neither."""
+    rank = len(shape)
+    size = inner = 1
+    before: list[bool] | None = None
+    for place in range(1, rank + 1):
+        extent = shape[rank - place]
+        if extent == 1:
+            continue
+        stretched = [len(each) < place or each[len(each) - place] == 1 for each in operands]
+        if before is not None and stretched != before and inner == 1:
+            inner = size
+        before = stretched
+        size *= extent
+    return size / inner if inner > 1 else 0.0
+
+
 def _is_copied(old: Node, flags: int) -> bool:
     """Whether the array is copied before it is written to; in place where nobody else reads it."""
     if old.buffer is not None:
@@ -217,6 +240,10 @@ def _additions(kind: Kind, node: Node, costs: Costs) -> float:
         return work + products * (costs.blas_additions if node.dtype.kind in "fc" else 1)
     if kind is Kind.LIBRARY:
         return work * costs.library_additions
+    if kind is Kind.REDUCE:
+        extents = node.inputs[0].shape
+        loops = work / extents[-1] if len(extents) > 1 and node.shape and work else 0.0
+        return work + loops * costs.fold_loop_additions
     if kind is Kind.GATHER:  # of what is read from only the chosen elements are touched
         return (work - size_of(node.inputs[0].shape)) * costs.gather_additions
     return work

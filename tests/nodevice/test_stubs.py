@@ -117,9 +117,16 @@ def test_mypy_knows_types_and_refuses_what_is_no_name(tmp_path: Path) -> None:
     ("import clfuse.linalg as la\nla.nor", "norm"),
 ])
 def test_jedi_completes_names(source: str, expected: str) -> None:
+    found = completed(source)
+    if not found and "x." in source and not completed(source.replace("clfuse", "numpy")):
+        pytest.skip("Jedi knows nothing of what the functions of this NumPy return")
+    assert found == [expected]
+
+
+def completed(source: str) -> list[str]:
+    """What Jedi offers at the end of a program."""
     jedi = pytest.importorskip("jedi")
     lines = source.splitlines()
     project = jedi.Project(REPOSITORY)
     script = jedi.Script(source, path=REPOSITORY / "program.py", project=project)
-    found = [each.name for each in script.complete(len(lines), len(lines[-1]))]
-    assert found == [expected]
+    return [each.name for each in script.complete(len(lines), len(lines[-1]))]

@@ -23,7 +23,8 @@ from clfuse.schedule.lower.breakpoints import Box, cut_box
 from clfuse.schedule.lower.iterations import outside
 from clfuse.schedule.records import Access, Accumulator, Index, Item, Kernel, Load, Store
 from clfuse.schedule.rewrite.write_regions import elements_at_least
-from clfuse.schedule.shape.geometry import accesses, with_accesses
+from clfuse.schedule.shape.geometry import with_accesses
+from clfuse.schedule.shape.vector_axis import accesses
 
 MAX_CELLS: Final = 4
 """Bodies of one kernel: the text of each is built."""

@@ -31,7 +31,8 @@ from clfuse.schedule.records import (
     UserLaunch,
 )
 from clfuse.schedule.shape import tiles
-from clfuse.schedule.shape.geometry import lane_nbytes, merge_dimensions, suits_vectors
+from clfuse.schedule.shape.geometry import lane_nbytes, merge_dimensions
+from clfuse.schedule.shape.vector_axis import suits_vectors
 from clfuse.target.traits import DeviceTraits
 
 from . import breakpoints
@@ -412,10 +413,8 @@ class Lowering:
         kept = len(merged.extents) - merged.reduced
         seamed = [dim for dim in range(kept) if merged.seams(dim)]
         lanes = max(1, self.traits.vector_bytes // max(1, lane_nbytes(merged) or 64))
-        along = max(
-            range(len(merged.extents)), key=lambda dim: (suits_vectors(merged, dim, lanes), dim)
-        )
-        return along in seamed
+        dims = range(len(merged.extents))
+        return max(dims, key=lambda dim: (suits_vectors(merged, dim, lanes), dim)) in seamed
 
     def _scan(self, carrier: Any, nodes: list[int], maps: dict[Any, list[Sink]]) -> None:
         """One kernel for scans over one shape along one axis, and for what they carry."""

@@ -32,6 +32,7 @@ from clfuse.schedule.records import (
 )
 from clfuse.schedule.shape import geometry as g
 from clfuse.schedule.shape.strips import lay_strips
+from clfuse.schedule.shape.vector_axis import suits_vectors
 from clfuse.target.traits import DeviceTraits
 
 from .emission import Registers, ValueTable
@@ -137,7 +138,7 @@ def _lanes_along(kernel: Kernel, traits: DeviceTraits, sequential: bool) -> int:
         lanes = min(lanes, MIN_COLUMNS)
     axis = len(kernel.extents) - 1
     candidates = range(axis if sequential else axis + 1)
-    return max(candidates, key=lambda dim: (g.suits_vectors(kernel, dim, lanes), dim))
+    return max(candidates, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
 
 
 def _with_row(kernel: Kernel) -> Kernel:

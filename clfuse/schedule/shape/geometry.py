@@ -35,6 +35,7 @@ from clfuse.target.traits import DeviceTraits
 
 from . import local_tiles, map_ranges, tiles
 from .positions import counted
+from .vector_axis import accesses, best_along, suits_vectors
 
 MAX_LANES: Final = 16
 """The widest vector of OpenCL C."""
@@ -95,16 +96,6 @@ def finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
     for sister in kernel.then:
         sister.streams = kernel.streams
     return kernel
-
-
-def accesses(kernel: Kernel) -> Iterator[Access]:
-    """Where the loops of all phases read and write."""
-    for phase in kernel.phases:
-        for item in phase.body:
-            if isinstance(item, _PLACED):
-                yield item.access
-        for store in phase.stores:
-            yield store.access
 
 
 def _kept_accesses(kernel: Kernel) -> Iterator[Access]:
@@ -344,17 +335,6 @@ def is_light(kernel: Kernel, traits: DeviceTraits) -> bool:
     return len(read) > 1 and 2 * weight * traits.operation_nbytes <= nbytes
 
 
-def suits_vectors(kernel: Kernel, dim: int, lanes: int) -> float:
-    """How well the loop's memory accesses run along `dim`; higher is better."""
-    if not kernel.extents:
-        return 0.0
-    score = 0.0
-    for access in accesses(kernel):
-        stride = abs(access.strides[dim])
-        score += 1.0 if stride == 1 else 0.5 if stride == 0 else -1.0
-    return score - (4.0 if kernel.extents[dim] < lanes else 0.0)
-
-
 def last(kernel: Kernel, dim: int) -> Kernel:
     """The same kernel with kept dimension `dim` moved to be the last kept one."""
     kept = len(kernel.extents) - kernel.reduced
@@ -390,8 +370,7 @@ def _finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
                 replace(store, access=Access(store.access.offset, (0,))) for store in kernel.stores
             ],
         )
-    dims = range(len(kernel.extents))
-    best = max(dims, key=lambda dim: (suits_vectors(kernel, dim, lanes), dim))
+    best = best_along(kernel, traits, lanes)
     if traits.schedule == "gpu":
         beside = local_tiles.beside(kernel, best)
     else:

@@ -23,6 +23,7 @@ from clfuse.schedule.records import Access, Accumulator, Carried, Kernel
 from clfuse.target.traits import REREAD_NBYTES, WHOLE_NBYTES, DeviceTraits
 
 from . import geometry as g
+from .vector_axis import accesses
 
 ACCUMULATORS_NBYTES: Final = 1 << 14
 """Accumulators of a unit, all together: they share the first-level cache with what is read."""
@@ -152,14 +153,14 @@ def widened(kernel: Kernel, traits: DeviceTraits) -> tuple[Kernel, Kernel | None
     """
     lane_nbytes = g.lane_nbytes(kernel)
     kept = len(kernel.extents) - kernel.reduced
-    if any(access.seams for access in g.accesses(kernel)):
+    if any(access.seams for access in accesses(kernel)):
         return None
     if kernel.then or not kept or lane_nbytes == 0 or traits.schedule != "cpu":
         return None
     if math.prod(kernel.extents) < cost.min_elements_per_piece(traits):
         return None
     lanes = min(g.MAX_LANES, max(1, traits.vector_bytes // lane_nbytes))
-    strides = {access.strides for access in g.accesses(kernel)}
+    strides = {access.strides for access in accesses(kernel)}
     for down in range(kept, len(kernel.extents)):
         for along in range(kept):
             columns, rows = kernel.extents[along], kernel.extents[down]

@@ -253,7 +253,7 @@ def test_normal_numbers_are_the_inverse_of_their_distribution() -> None:
 
 
 @pytest.mark.skipif(loading.load() is None, reason="the compiled part takes the steps")
-def test_single_draws_have_a_step_for_every_operation_of_a_formula() -> None:
+def test_every_operation_of_a_formula_is_a_step() -> None:
     for name, row in DISTRIBUTIONS.items():
         count = row.formula.__code__.co_argcount - row.draws
         kinds = tuple(int if place in row.whole else float for place in range(count))

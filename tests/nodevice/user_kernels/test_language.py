@@ -349,7 +349,7 @@ def test_what_is_no_plain_function_is_refused() -> None:
     with pytest.raises(cf.KernelError, match="decorate a `def`"):
         cf.kernel(lambda i, x: x)
     scope: dict[str, Any] = {}
-    exec("def unread(i): pass", scope)
+    exec(compile("def unread(i): pass", "<unread>", "exec"), scope)
     with pytest.raises(cf.KernelError, match="source of unread cannot be read"):
         cf.kernel(scope["unread"])
 
