@@ -12,6 +12,10 @@ takes a third of a second in a process, a second where a driver's caches are emp
 
 What fails in the thread is tried again by whoever needs it, who gets the error. The thread ends
 when nothing is left to do.
+
+The end of the process waits for the thread for a moment only (`SOON_S`). A call of the driver that
+takes longer is left behind (`runtime.drivers.left_calls`); then NumPy computes what is looked at
+later, as the thread may hold locks that building and opening the device need.
 """
 
 from __future__ import annotations
@@ -27,19 +31,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from clfuse.config import settings
+from clfuse.runtime.drivers import left_calls
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
 __all__ = [
-    "Work", "begin", "end", "finish", "is_possible", "is_prepared", "prepare", "wait_for",
+    "Work", "begin", "end", "finish", "is_left", "is_possible", "is_prepared", "prepare",
+    "wait_for",
 ]  # fmt: skip
 
 IMPORTED: Final = ("pyopencl", "clfuse.engine.executable")
 """What the first plan of a process needs, and NumPy does not."""
 
 LONGEST_S: Final = 60.0
-"""Seconds that the end of the process, or a fork, waits for the compiler."""
+"""Seconds that a fork waits for the compiler, and the end of a process that cannot leave it."""
+
+SOON_S: Final = 0.4
+"""Seconds that the end of the process waits for the compiler: most kernels take it less."""
 
 SHORTEST_S: Final = 0.0005
 
@@ -81,6 +90,7 @@ _lock: Final = threading.Lock()
 _waiting: Final[deque[Work]] = deque()
 _thread: Final[list[threading.Thread]] = []
 _ended: Final[list[bool]] = []
+_left: Final[list[bool]] = []
 _preparing: Final[list[Work]] = []
 
 
@@ -138,19 +148,29 @@ def wait_for(work: Work) -> None:
             bar.at(work.done)
 
 
-def finish() -> None:
-    """Wait until nothing is left to do."""
+def finish(longest_s: float = LONGEST_S) -> None:
+    """Wait until nothing is left to do, but no longer than so many seconds."""
     with _lock:
         threads = list(_thread)
     for thread in threads:
         if thread.is_alive():
-            thread.join(LONGEST_S)
+            thread.join(longest_s)
 
 
 def end() -> None:
-    """Begin nothing more, and wait for the compiler: the process would end within it."""
+    """Begin nothing more, and end or leave what has begun: the process ends."""
     _ended.append(True)
-    finish()
+    finish(SOON_S)
+    if any(thread.is_alive() for thread in _thread):
+        if left_calls.leave():
+            _left.append(True)
+        else:
+            finish()
+
+
+def is_left() -> bool:
+    """Whether the process ends while the thread is in a call of the driver."""
+    return bool(_left)
 
 
 def _work() -> None:

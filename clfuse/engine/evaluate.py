@@ -40,7 +40,7 @@ from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import current_device, is_any_open, when_renewed
 from clfuse.runtime.memory import buffers, sharing, spilling
 
-from . import background, plans
+from . import at_exit, background, plans
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -99,7 +99,8 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             except ImportError as error:
                 if not sys.is_finalizing():
                     raise
-                _calculate_at_exit(roots, error)
+                snapshot = take(roots)
+                at_exit.calculate(snapshot, _device_for(snapshot), error)
             finally:
                 if collects:
                     gc.enable()
@@ -139,27 +140,6 @@ def by_kernels_alone() -> Iterator[None]:
 def _leave_to_caller() -> None:
     if getattr(_thread, "is_strict", False):
         raise Left
-
-
-def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
-    """Leave to NumPy what is observed when the interpreter has ended: the modules that plan, and
-    make kernels, cannot be imported any more.
-
-    Raises
-    ------
-    DeviceError
-        That cannot be done.
-    """
-    snapshot = take(roots)
-    device = _device_for(snapshot)
-    try:
-        interpret.require(snapshot, device)
-        interpret.run(snapshot, device)
-    except Exception:  # noqa: BLE001 (whatever is missing, it is missing for the same reason)
-        raise DeviceError(
-            "the interpreter ends, and nothing is computed any more: call clfuse.evaluate(...) on "
-            "what objects look at when they are deleted"
-        ) from cause
 
 
 def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
@@ -262,6 +242,9 @@ def _run(snapshot: Snapshot) -> None:
     if device.forked:
         interpret.require(snapshot, device)
         interpret.run(snapshot, device, why="a forked process has no device")
+        return
+    if background.is_left():
+        at_exit.calculate(snapshot, device)
         return
     planned = plans.find(snapshot, device)
     is_waiting = settings.host_us and settings.build_after_ms
