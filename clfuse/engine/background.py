@@ -14,7 +14,7 @@ What fails in the thread is tried again by whoever needs it, who gets the error.
 when nothing is left to do.
 
 The end of the process waits for the thread for a moment only (`SOON_S`). A call of the driver that
-takes longer is left behind (`runtime.drivers.left_calls`); then NumPy computes what is looked at
+takes longer is left behind (`process.left_calls`); then NumPy computes what is looked at
 later, as the thread may hold locks that building and opening the device need.
 """
 
@@ -31,7 +31,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from clfuse.config import settings
-from clfuse.runtime.drivers import left_calls
+from clfuse.process import locks
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -86,7 +86,7 @@ class Work:
                 self._then()
 
 
-_lock: Final = threading.Lock()
+_lock: Final = locks.make()
 _waiting: Final[deque[Work]] = deque()
 _thread: Final[list[threading.Thread]] = []
 _ended: Final[list[bool]] = []
@@ -113,7 +113,8 @@ def begin(
         if not any(thread.is_alive() for thread in _thread):
             thread = threading.Thread(target=_work, name="clfuse builds", daemon=True)
             thread.start()  # before it is noted: an interrupt must not leave one that never runs
-            _thread[:] = [thread]
+            # One that a destructor or a signal's handler has begun meanwhile may be there.
+            _thread[:] = [*filter(threading.Thread.is_alive, _thread), thread]
     return work
 
 
@@ -162,6 +163,8 @@ def end() -> None:
     _ended.append(True)
     finish(SOON_S)
     if any(thread.is_alive() for thread in _thread):
+        from clfuse.process import left_calls
+
         if left_calls.leave():
             _left.append(True)
         else:
@@ -177,7 +180,7 @@ def _work() -> None:
     while True:
         with _lock:
             if not _waiting:
-                _thread.clear()
+                _thread[:] = [each for each in _thread if each is not threading.current_thread()]
                 return
             work = _waiting.popleft()
         work.run()

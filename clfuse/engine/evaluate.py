@@ -23,8 +23,8 @@ from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.dtypes import needs_fp64
-from clfuse.errors import AllocationError, DeviceError, fp64_error
-from clfuse.interpreter import interpret
+from clfuse.errors import AllocationError, fp64_error
+from clfuse.interpreter import at_exit, interpret
 from clfuse.ir import build, journal, known_graphs, trace
 from clfuse.ir import nodes as ir
 from clfuse.ir.nodes import Kind, Node
@@ -40,7 +40,7 @@ from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import current_device, is_any_open, when_renewed
 from clfuse.runtime.memory import buffers, sharing, spilling
 
-from . import at_exit, background, plans
+from . import background, plans
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -108,8 +108,9 @@ def run_one(seed: int, device: str, folder: Path) -> Result:
         reader.start()
     if plan.end in SIGNALS:
         _disturb(process, plan, draw, said[0])
+    late: list[str] = []
     try:
-        status = process.wait(HANGS_S)
+        status = _wait(process, said[0], late)
         ended_at = time.time()
     except subprocess.TimeoutExpired:
         stacks = _stacks(process)
@@ -127,9 +128,30 @@ def run_one(seed: int, device: str, folder: Path) -> Result:
         if not problem:
             _forget(settings, folder)
             return Result(plan, settings, "", late_s)
-    text = "".join(said[0])[-3000:] + "".join(said[1])[-9000:]
+    text = "".join(said[0])[-3000:] + "".join(said[1])[-9000:] + "".join(late)[-9000:]
     _forget(settings, folder)
     return Result(plan, settings, problem, 0.0, text)
+
+
+def _wait(process: subprocess.Popen[str], said: list[str], late: list[str]) -> int:
+    """The status of a process. Where it ends late, py-spy says what its threads do, if there."""
+    begin, last = time.monotonic(), None
+    while True:
+        try:
+            return process.wait(0.05)
+        except subprocess.TimeoutExpired:
+            now = time.monotonic()
+            if now - begin > HANGS_S:
+                raise
+        if last is None and said and said[-1].startswith(LAST_LINE):
+            last = now
+        spy = shutil.which("py-spy")
+        if last is not None and now - last > LATE_S * 0.6 and not late and spy is not None:
+            asked = subprocess.run(
+                [spy, "dump", "--native", "--pid", str(process.pid)], capture_output=True,
+                text=True, timeout=60, check=False,
+            )  # fmt: skip
+            late.append(asked.stdout)
 
 
 def _read(stream: object, lines: list[str]) -> None:
@@ -221,7 +243,7 @@ def _family(group: int) -> list[int]:
 def main() -> int:
     """Run the command line; 1 if anything was wrong."""
     parser = parser_of_seeds("tests.fuzz.default_mode", __doc__, "processes", 100)
-    parser.add_argument("--device", default="pocl", help="CLFUSE_DEVICE (default pocl)")
+    parser.add_argument("--device", default="pocl", help="CLFUSE_DEVICE, or some by turns (default pocl)")
     parser.add_argument("--workers", type=int, default=1, help="processes at once (default 1)")
     parser.add_argument("--log", type=Path, help="also append each problem to this file")
     options = parser.parse_args()
@@ -233,7 +255,12 @@ def main() -> int:
     problems: list[str] = []
     late: list[float] = []
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(options.workers) as pool:
-        for result in pool.map(lambda seed: run_one(seed, options.device, Path(name)), seeds):
+        devices = options.device.split(",")
+
+        def run(seed: int) -> Result:
+            return run_one(seed, devices[seed % len(devices)], Path(name))
+
+        for result in pool.map(run, seeds):
             late.append(result.late_s)
             if result.problem:
                 problems.append(str(result))

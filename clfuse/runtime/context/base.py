@@ -6,9 +6,10 @@ from it.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
+
+from clfuse.process import locks
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -80,7 +81,7 @@ class DeviceBase:
         self.name: str = handle.name.strip()
         self.platform_name: str = platform.name.strip()
         self.vendor_name: str = platform.vendor.strip()
-        self.lock = threading.RLock()
+        self.lock = locks.make()
         #: What `runtime.launches.tables` keeps: a table, and the numbers in the device's memory.
         self.tables: dict[Any, cl.Buffer] = {}
         self.cause: str | None = None

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
+from clfuse.process import locks
 from clfuse.runtime.context import lost, waits
 from clfuse.runtime.context.remedies import broken, inventory
 from clfuse.target.costs import COSTS, Costs
@@ -37,7 +38,7 @@ belongs to a context."""
 
 # --- listing --------------------------------------------------------------------------------------
 
-_lock = threading.RLock()
+_lock = locks.make()
 _listed: list[Device] | None = None
 _warned: set[str] = set()
 

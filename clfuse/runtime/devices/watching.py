@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from clfuse.counters import bytes_text, counters
+from clfuse.process import locks
 from clfuse.progress import in_notebook
 
 from . import selection
@@ -51,7 +52,7 @@ class Watch:
         self._stream = stream
         self._display: Any = None
         self._ended = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = locks.make()
         self._memory: deque[int] = deque(maxlen=SAMPLES)
         self._before = dict(counters)
         self._at = time.monotonic()

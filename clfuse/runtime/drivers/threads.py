@@ -65,13 +65,17 @@ if hasattr(os, "register_at_fork"):
 
 def _together(calls: Sequence[Callable[[], Any]]) -> None:
     """Make these calls at the same time, the last one in this thread, with its state of
-    floating-point errors; raises what one of them raises."""
+    floating-point errors; raises what one of them raises.
+
+    What no worker has begun when this thread is done, it makes by itself. So nobody waits for a
+    call that waits for a worker: all of them may be in calls that wait, too.
+    """
     workers = _workers()
-    futures: list[Future[Any]] = []
+    futures: list[tuple[Future[Any], Callable[[], Any]]] = []
     for call in calls[:-1]:
         try:
             if workers is not None:
-                futures.append(workers.submit(copy_context().run, call))
+                futures.append((workers.submit(copy_context().run, call), call))
                 continue
         except RuntimeError:  # the interpreter ends
             pass
@@ -79,8 +83,11 @@ def _together(calls: Sequence[Callable[[], Any]]) -> None:
     try:
         calls[-1]()
     finally:
-        for future in futures:
-            future.result()
+        for future, call in futures:
+            if future.cancel():
+                call()
+            else:
+                future.result()
 
 
 def in_parts(

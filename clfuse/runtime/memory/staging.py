@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from clfuse.errors import ClfuseError
+from clfuse.process import locks
 from clfuse.runtime.context import lost
 from clfuse.runtime.devices.selection import when_renewed
 
@@ -76,7 +77,7 @@ class _Stage:
 
     def __init__(self, device: Device) -> None:
         threads = max(1, min(MOST_THREADS, (os.cpu_count() or 1) - 1))
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # of one move: who comes meanwhile goes another way
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="clfuse-copies")
         self.slots = [_Slot(device) for _ in range(SLOTS_PER_THREAD * threads)]
 
@@ -165,7 +166,7 @@ def _result(slot: _Slot) -> None:
 _stages: Final[WeakKeyDictionary[Device, _Stage | None]] = WeakKeyDictionary()
 """None of a device that has no pinned memory."""
 
-_making: Final = threading.Lock()
+_making: Final = locks.make()
 
 
 def move_staged(

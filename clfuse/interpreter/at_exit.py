@@ -7,9 +7,10 @@ call of the driver, with locks that building kernels and opening the device need
 from __future__ import annotations
 
 from clfuse.errors import DeviceError
-from clfuse.interpreter import interpret
 from clfuse.ir.snapshot import Snapshot
 from clfuse.runtime.devices.device import Device
+
+from . import interpret
 
 __all__ = ["calculate"]
 
