@@ -15,16 +15,19 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the GNU C library's way"),
 ]
 
-LONG_CALL = """
-import builtins, ctypes, os, sys, time
+LATE = """
+import builtins, ctypes, os, sys, threading, time
 import clfuse as np
-from clfuse.engine import background
+from clfuse.engine import background, evaluate
 
 class Late:
     def __init__(self):
         self.x = np.arange(1000) + 1
     def __del__(self, write=os.write, total=sum):
         write(1, b"late %d\\n" % total((self.x * 2).tolist()))
+"""
+
+LONG_CALL = LATE + """
 
 begun = []
 def call():
@@ -37,6 +40,54 @@ while not begun:
 builtins.kept = Late()
 print("last line", time.time(), flush=True)
 sys.exit(7)
+"""
+
+LONG_EVALUATION = LATE + """
+begun = threading.Event()
+
+def work():
+    with evaluate.lock:
+        begun.set()
+        ctypes.CDLL(None).sleep(100)
+
+np.get_device()
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+builtins.kept = Late()
+print("last line", time.time(), flush=True)
+sys.exit(7)
+"""
+
+LOCKS_AT_REST = LATE + """
+begun, may_go_on = threading.Event(), threading.Event()
+device = np.get_device()
+
+def work():
+    with device.lock:
+        begun.set()
+        may_go_on.wait()
+        device.queue
+
+import atexit
+from clfuse.runtime.devices import ending
+plain = ending.let_others_rest
+
+def let_others_rest(lock):
+    threading.Timer(0.05, may_go_on.set).start()
+    plain(lock)
+
+ending.let_others_rest = let_others_rest
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+
+@atexit.register
+def take(lock=device.lock):
+    with lock:
+        print("taken", flush=True)
+
+atexit.unregister(evaluate._end)
+atexit.register(evaluate._end)  # before `take`
+print("last line", time.time(), flush=True)
 """
 
 BUILT_LATE = """
@@ -85,6 +136,20 @@ def test_a_long_call_of_the_driver_is_left_behind() -> None:
     ended, late_s = run(LONG_CALL)
     assert (ended.returncode, ended.stderr) == (7, "")
     assert "late 1001000" in ended.stdout
+    assert late_s < LATEST_S
+
+
+def test_a_long_evaluation_of_another_thread_is_left_behind() -> None:
+    ended, late_s = run(LONG_EVALUATION)
+    assert (ended.returncode, ended.stderr) == (7, "")
+    assert "late 1001000" in ended.stdout
+    assert late_s < LATEST_S
+
+
+def test_threads_at_rest_hold_no_locks() -> None:
+    ended, late_s = run(LOCKS_AT_REST)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "taken" in ended.stdout
     assert late_s < LATEST_S
 
 
