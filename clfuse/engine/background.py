@@ -21,6 +21,7 @@ later, as the thread may hold locks that building and opening the device need.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import threading
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
 __all__ = [
-    "Work", "begin", "end", "finish", "is_left", "is_possible", "is_prepared", "prepare",
-    "wait_for",
+    "Work", "begin", "end", "finish", "is_left", "is_possible", "is_prepared", "let_collect",
+    "prepare", "wait_for",
 ]  # fmt: skip
 
 IMPORTED: Final = ("pyopencl", "clfuse.engine.executable")
@@ -92,6 +93,38 @@ _thread: Final[list[threading.Thread]] = []
 _ended: Final[list[bool]] = []
 _left: Final[list[bool]] = []
 _preparing: Final[list[Work]] = []
+
+
+class _Collector:
+    """Python's collector of garbage: it rests while the thread works.
+
+    Otherwise it would run destructors there. One that looks at an array would wait for the lock of
+    evaluations, which a thread may hold that waits for this one.
+    """
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self.is_wanted = False
+
+    def pause(self) -> None:
+        self.is_wanted = gc.isenabled()
+        self.is_paused = True
+        gc.disable()
+
+    def go_on(self) -> None:
+        self.is_paused = False
+        if self.is_wanted:
+            gc.enable()
+
+
+_collector: Final = _Collector()
+
+
+def let_collect() -> None:
+    """``gc.enable()``, now or when the thread has nothing to do."""
+    _collector.is_wanted = True
+    if not _collector.is_paused:
+        gc.enable()
 
 
 def is_possible() -> bool:
@@ -183,7 +216,11 @@ def _work() -> None:
                 _thread[:] = [each for each in _thread if each is not threading.current_thread()]
                 return
             work = _waiting.popleft()
-        work.run()
+        _collector.pause()
+        try:
+            work.run()
+        finally:
+            _collector.go_on()
 
 
 @functools.cache

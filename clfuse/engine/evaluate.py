@@ -103,7 +103,7 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
                 at_exit.calculate(snapshot, _device_for(snapshot), error)
             finally:
                 if collects:
-                    gc.enable()
+                    background.let_collect()
             ir.begin_turn()
             when_grown[0]()
     if wait:
