@@ -10,7 +10,6 @@ import atexit
 import functools
 import gc
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.dtypes import needs_fp64
 from clfuse.errors import AllocationError, fp64_error
-from clfuse.interpreter import at_exit, interpret
+from clfuse.interpreter import interpret, no_modules
 from clfuse.ir import build, journal, known_graphs, trace
 from clfuse.ir import nodes as ir
 from clfuse.ir.nodes import Kind, Node
@@ -96,11 +95,12 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             try:
                 gc.disable()
                 _run(known_graphs.find(roots) or take(roots))
-            except ImportError as error:
-                if not sys.is_finalizing():
+            except (ImportError, AttributeError) as error:
+                if not no_modules.is_cause(error):
                     raise
-                snapshot = take(roots)
-                at_exit.calculate(snapshot, _device_for(snapshot), error)
+                if left := pending(roots):
+                    snapshot = take(left)
+                    no_modules.calculate(snapshot, _device_for(snapshot), error)
             finally:
                 if collects:
                     background.let_collect()
@@ -244,7 +244,7 @@ def _run(snapshot: Snapshot) -> None:
         interpret.run(snapshot, device, why="a forked process has no device")
         return
     if background.is_left():
-        at_exit.calculate(snapshot, device)
+        no_modules.calculate(snapshot, device)
         return
     planned = plans.find(snapshot, device)
     is_waiting = settings.host_us and settings.build_after_ms

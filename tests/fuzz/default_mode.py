@@ -35,7 +35,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 HANGS_S: Final = 150
 """Seconds after which a process hangs."""
 
-LATE_S: Final = 1.5
+LATE_S: Final = 3.0
 """Seconds from the last line to the end of a process, from which on that is late."""
 
 STATUSES: Final = {
@@ -146,7 +146,7 @@ def _wait(process: subprocess.Popen[str], said: list[str], late: list[str]) -> i
         if last is None and said and said[-1].startswith(LAST_LINE):
             last = now
         spy = shutil.which("py-spy")
-        if last is not None and now - last > LATE_S * 0.6 and not late and spy is not None:
+        if last is not None and now - last > LATE_S * 0.3 and not late and spy is not None:
             asked = subprocess.run(
                 [spy, "dump", "--native", "--pid", str(process.pid)], capture_output=True,
                 text=True, timeout=60, check=False,

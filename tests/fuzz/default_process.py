@@ -47,16 +47,19 @@ ENDS: Final = {
 """Ways to end, and how often each is drawn. ``interrupt`` and ``terminate`` come from the parent,
 at any time."""
 
-BESIDE: Final = ("nothing", "imports", "imports", "collects", "both")
-"""What else goes on while programs run."""
+BESIDE: Final = (
+    "nothing", "imports", "imports", "collects", "both", "destructors", "destructors", "alarms",
+)  # fmt: skip
+"""What else goes on while programs run: the last two look at arrays, in destructors that the
+collector calls, and in a signal's handler."""
 
 PARTS: Final = {
     "plain": 5, "threads": 3, "pool": 1, "process_pool": 1, "fork": 2, "forkserver": 1, "spawn": 1,
-    "asyncio": 1, "os.fork": 1, "subprocess": 1,
+    "asyncio": 1, "os.fork": 1, "subprocess": 1, "fork_in_threads": 2,
 }  # fmt: skip
 """Who runs the programs, and how often it is drawn."""
 
-FORKS: Final = ("fork", "process_pool", "os.fork")
+FORKS: Final = ("fork", "process_pool", "os.fork", "fork_in_threads")
 
 CHILD_S: Final = 60
 """Seconds after which a process that was started here is one that hangs."""
@@ -86,7 +89,7 @@ def draw_plan(seed: int) -> Plan:
     if any(part in FORKS for part in parts) and beside == "both":
         beside = "collects"
     return Plan(
-        seed, parts, beside, end, draw.choice([1, 2, 4]), draw.choice([0, 0, 0, 0.05, 0.3])
+        seed, parts, beside, end, draw.choice([1, 1, 2]), draw.choice([0, 0, 0, 0.05, 0.3])
     )
 
 
@@ -94,7 +97,9 @@ WRITTEN: Final = ("kernels", "texts_in_c")
 """Programs with kernels that somebody wrote, which a forked process cannot run."""
 
 
-def run_programs(seed: int, rounds: int, *, is_forked: bool = False) -> list[str]:
+def run_programs(
+    seed: int, rounds: int, *, is_forked: bool = False, is_short: bool = False
+) -> list[str]:
     """Run random programs under clfuse and NumPy; what differs."""
     import numpy as np
 
@@ -106,7 +111,7 @@ def run_programs(seed: int, rounds: int, *, is_forked: bool = False) -> list[str
     names = [n for n in long.PROGRAMS if n not in left_out]
     problems: list[str] = []
     for _ in range(rounds):
-        if draw.random() < 0.3:
+        if draw.random() < 0.3 and not is_short:
             one = draw.randrange(1 << 30)
             found = runner.check(generate.generate(one), cf)
             if found is not None:
@@ -151,10 +156,10 @@ def _say(problems: list[str]) -> None:
         print("wrong:", " ".join(problem.split())[:2000], flush=True)
 
 
-def _task(seed: int) -> list[str]:
+def _task(seed: int, *, is_short: bool = False) -> list[str]:
     faulthandler.dump_traceback_later(CHILD_S, exit=True)
     try:
-        return run_programs(seed, 2, is_forked=True)
+        return run_programs(seed, 1 if is_short else 2, is_forked=True, is_short=is_short)
     finally:
         faulthandler.cancel_dump_traceback_later()
 
@@ -185,6 +190,28 @@ def _in_threads(seed: int, rounds: int) -> list[str]:
     return problems
 
 
+def _fork_in_threads(seed: int) -> list[str]:
+    problems = run_programs(seed, 1)
+    is_over = threading.Event()
+
+    def work(number: int) -> None:
+        while not is_over.is_set():
+            number += 7
+            problems.extend(run_programs(number, 1, is_short=True))
+
+    threads = [threading.Thread(target=work, args=(seed + n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(3):
+            problems += _in_os_fork(seed + number, is_short=True)
+    finally:
+        is_over.set()
+    for thread in threads:
+        thread.join()
+    return problems
+
+
 def _in_process(way: str, seed: int) -> list[str]:
     context: Any = multiprocessing.get_context(way)
     process = context.Process(target=_in_child, args=(seed,))
@@ -197,19 +224,19 @@ def _in_process(way: str, seed: int) -> list[str]:
     return [*problems, *([f"{way}: status {process.exitcode}"] if process.exitcode else [])]
 
 
-def _in_os_fork(seed: int) -> list[str]:
+def _in_os_fork(seed: int, *, is_short: bool = False) -> list[str]:
     child = os.fork()
     if not child:
         status = 4
         try:
-            found = _task(seed)
+            found = _task(seed, is_short=is_short)
             _say(found)
             status = 3 if found else 0
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(status)
-    problems = run_programs(seed + 1, 1)
+    problems = run_programs(seed + 1, 1, is_short=is_short)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return [*problems, *([f"os.fork: status {status}"] if status else [])]
 
@@ -234,6 +261,8 @@ def _run_part(part: str, seed: int, rounds: int) -> list[str]:
         way: Any = multiprocessing.get_context("fork")
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=way) as processes:
             return [p for found in processes.map(_task, range(seed, seed + 3)) for p in found]
+    if part == "fork_in_threads":
+        return _fork_in_threads(seed)
     if part == "os.fork":
         return _in_os_fork(seed)
     if part == "asyncio":
@@ -271,6 +300,10 @@ def _beside(what: str, draw: random.Random) -> Callable[[], None]:
                     continue
 
     threads = []
+    if what == "destructors":
+        threads.append(threading.Thread(target=_leave_circles, args=(is_over,), daemon=True))
+    if what == "alarms":
+        _look_at_alarms(is_over)
     if what in ("collects", "both"):
         threads.append(threading.Thread(target=collect, daemon=True))
     if what in ("imports", "both"):
@@ -280,6 +313,38 @@ def _beside(what: str, draw: random.Random) -> Callable[[], None]:
         thread.start()
 
     return is_over.set
+
+
+class _Circle:
+    """Looks at an array when the collector finds it."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.itself = array, self
+
+    def __del__(self) -> None:
+        (self.array * 2).tolist()
+
+
+def _leave_circles(is_over: threading.Event) -> None:
+    import clfuse as cf
+
+    while not is_over.wait(0.002):
+        _Circle(cf.arange(random.choice([10, 3000])) + 1)
+
+
+def _look_at_alarms(is_over: threading.Event) -> None:
+    import clfuse as cf
+
+    x = cf.arange(3000.0)
+
+    def look(number: int, frame: FrameType | None) -> None:
+        if is_over.is_set():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        elif (x * 2 + 1)[1].item() != 3:
+            _say(["the value in a signal's handler"])
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
 
 
 class _Last:
