@@ -31,6 +31,7 @@ from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
 from clfuse.policy import choice
 from clfuse.policy.choice import Choice
+from clfuse.process import imports
 from clfuse.runtime.context import lost
 from clfuse.runtime.context.pool import when_short as pools_short
 from clfuse.runtime.context.pool import when_tight as pools_tight
@@ -170,6 +171,7 @@ def _settle() -> None:
     """
     lock.acquire()
     background.finish()
+    imports.wait_for_others()
     if not is_any_open():
         return
     if ir.waiting_count() and trace.active() is None:

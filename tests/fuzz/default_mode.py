@@ -243,7 +243,7 @@ def _family(group: int) -> list[int]:
 def main() -> int:
     """Run the command line; 1 if anything was wrong."""
     parser = parser_of_seeds("tests.fuzz.default_mode", __doc__, "processes", 100)
-    parser.add_argument("--device", default="pocl", help="CLFUSE_DEVICE, or some by turns (default pocl)")
+    parser.add_argument("--device", default="pocl", help="CLFUSE_DEVICE, or several (default pocl)")
     parser.add_argument("--workers", type=int, default=1, help="processes at once (default 1)")
     parser.add_argument("--log", type=Path, help="also append each problem to this file")
     options = parser.parse_args()

@@ -301,9 +301,14 @@ def _beside(what: str, draw: random.Random) -> Callable[[], None]:
 
     threads = []
     if what == "destructors":
-        threads.append(threading.Thread(target=_leave_circles, args=(is_over,), daemon=True))
+        import clfuse as cf
+        from tests.fuzz import generate, long, runner  # noqa: F401 (a fork may not see half of it)
+
+        threads.append(threading.Thread(target=_leave_circles, args=(cf, is_over), daemon=True))
     if what == "alarms":
-        _look_at_alarms(is_over)
+        import clfuse as cf
+
+        _look_at_alarms(cf, is_over)
     if what in ("collects", "both"):
         threads.append(threading.Thread(target=collect, daemon=True))
     if what in ("imports", "both"):
@@ -325,16 +330,12 @@ class _Circle:
         (self.array * 2).tolist()
 
 
-def _leave_circles(is_over: threading.Event) -> None:
-    import clfuse as cf
-
+def _leave_circles(cf: ModuleType, is_over: threading.Event) -> None:
     while not is_over.wait(0.002):
         _Circle(cf.arange(random.choice([10, 3000])) + 1)
 
 
-def _look_at_alarms(is_over: threading.Event) -> None:
-    import clfuse as cf
-
+def _look_at_alarms(cf: ModuleType, is_over: threading.Event) -> None:
     x = cf.arange(3000.0)
 
     def look(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""No lock of the package holds up the thread that has it, or a forked process."""
+"""No lock of the package, and no import, holds up the thread that has it, or a forked process."""
 
 from __future__ import annotations
 
@@ -59,6 +59,43 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+IMPORTED = """
+import os, signal, sys, threading, time
+from importlib.machinery import PathFinder
+import clfuse as np
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name != "clfuse.engine.explain":
+            return None
+        spec = PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            begun.set()
+            time.sleep(0.5)
+            execute(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Slow())
+begun = threading.Event()
+
+def imports():
+    import clfuse.engine.explain
+
+threading.Thread(target=imports, daemon=True).start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    imports()
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 def run(code: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], text=True, capture_output=True, timeout=100
@@ -73,6 +110,11 @@ def test_a_thread_may_take_each_lock_twice() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
 def test_locks_of_other_threads_are_free_after_a_fork() -> None:
     run(FORKED)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
+def test_a_fork_waits_for_imports_of_other_threads() -> None:
+    run(IMPORTED)
 
 
 def test_all_locks_are_made_in_one_place() -> None:
