@@ -25,7 +25,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from tests.fuzz.command_line import ended, parser_of_seeds
 from tests.fuzz.default_process import LAST_LINE, Plan, draw_plan
@@ -35,7 +35,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 HANGS_S: Final = 150
 """Seconds after which a process hangs."""
 
-LATE_S: Final = 3.0
+LATE_S: Final = 6.0
 """Seconds from the last line to the end of a process, from which on that is late."""
 
 STATUSES: Final = {
@@ -89,7 +89,7 @@ def _settings(draw: random.Random, device: str, folder: Path) -> dict[str, str]:
     return chosen
 
 
-def run_one(seed: int, device: str, folder: Path) -> Result:
+def run_one(seed: int, device: str, folder: Path, *, late_s: float = LATE_S) -> Result:
     """Run the process of a seed."""
     plan, draw = draw_plan(seed), random.Random(seed + 2)
     settings = _settings(draw, device, folder)
@@ -103,6 +103,7 @@ def run_one(seed: int, device: str, folder: Path) -> Result:
     readers = [
         threading.Thread(target=_read, args=(stream, lines), daemon=True)
         for stream, lines in zip((process.stdout, process.stderr), said, strict=True)
+        if stream is not None
     ]
     for reader in readers:
         reader.start()
@@ -123,11 +124,14 @@ def run_one(seed: int, device: str, folder: Path) -> Result:
         # The system may name the processes of a fork that goes on; they are ended, too.
         for reader in readers:
             reader.join(5)
-        problem, late_s = _judge(plan, status, "".join(said[0]), "".join(said[1]), ended_at)
+        problem, taken_s = _judge(plan, status, "".join(said[0]), "".join(said[1]), ended_at)
+        if taken_s > late_s:
+            late_text = f"ends {taken_s:.1f} s after its last line"
+            problem = f"{problem}; {late_text}" if problem else late_text
         _kill_rest(process.pid)
         if not problem:
             _forget(settings, folder)
-            return Result(plan, settings, "", late_s)
+            return Result(plan, settings, "", taken_s)
     text = "".join(said[0])[-3000:] + "".join(said[1])[-9000:] + "".join(late)[-9000:]
     _forget(settings, folder)
     return Result(plan, settings, problem, 0.0, text)
@@ -146,7 +150,7 @@ def _wait(process: subprocess.Popen[str], said: list[str], late: list[str]) -> i
         if last is None and said and said[-1].startswith(LAST_LINE):
             last = now
         spy = shutil.which("py-spy")
-        if last is not None and now - last > LATE_S * 0.3 and not late and spy is not None:
+        if last is not None and now - last > LATE_S * 0.2 and not late and spy is not None:
             asked = subprocess.run(
                 [spy, "dump", "--native", "--pid", str(process.pid)], capture_output=True,
                 text=True, timeout=60, check=False,
@@ -154,8 +158,9 @@ def _wait(process: subprocess.Popen[str], said: list[str], late: list[str]) -> i
             late.append(asked.stdout)
 
 
-def _read(stream: object, lines: list[str]) -> None:
-    lines.extend(iter(stream.readline, ""))  # type: ignore[attr-defined]
+def _read(stream: IO[str], lines: list[str]) -> None:
+    with stream:
+        lines.extend(iter(stream.readline, ""))
 
 
 def _disturb(
@@ -204,8 +209,6 @@ def _judge(plan: Plan, status: int, out: str, err: str, ended_at: float) -> tupl
     late_s = 0.0
     if found := re.search(rf"^{LAST_LINE} ([0-9.]+)$", out, re.MULTILINE):
         late_s = ended_at - float(found[1])
-        if late_s > LATE_S:
-            problems.append(f"ends {late_s:.1f} s after its last line")
     return "; ".join(problems), late_s
 
 

@@ -362,6 +362,7 @@ def _end(plan: Plan) -> None:
     import clfuse as cf
 
     time.sleep(plan.pause_s)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     if plan.end == "threads_left":
         for number in range(2):
             threading.Thread(
