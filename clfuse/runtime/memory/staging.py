@@ -81,6 +81,15 @@ class _Stage:
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="clfuse-copies")
         self.slots = [_Slot(device) for _ in range(SLOTS_PER_THREAD * threads)]
 
+    def _copy(self, target: Bytes, source: Bytes) -> Future[None]:
+        """Begin to copy; when the interpreter ends it is done then, as no thread takes it."""
+        try:
+            return self.pool.submit(np.copyto, target, source)
+        except RuntimeError:
+            done: Future[None] = Future()
+            done.set_result(np.copyto(target, source))
+            return done
+
     def upload(self, device: Device, memory: Any, start: int, content: Bytes) -> None:
         """Move bytes of the host to `memory` from byte `start` on."""
         import pyopencl as cl
@@ -100,7 +109,7 @@ class _Stage:
             slot = self.slots[number % len(self.slots)]
             _wait(device, slot, "an upload")
             part = content[low : low + CHUNK_NBYTES]
-            slot.copying = self.pool.submit(np.copyto, slot.array[: len(part)], part)
+            slot.copying = self._copy(slot.array[: len(part)], part)
             copying.append((slot, low, len(part)))
             if len(copying) * SLOTS_PER_THREAD >= len(self.slots):
                 send()
@@ -118,7 +127,7 @@ class _Stage:
         def receive() -> None:
             slot, part = moving.popleft()
             _wait(device, slot, "a download")
-            slot.copying = self.pool.submit(np.copyto, part, slot.array[: len(part)])
+            slot.copying = self._copy(part, slot.array[: len(part)])
 
         for number, low in enumerate(range(0, len(content), CHUNK_NBYTES)):
             slot = self.slots[number % len(self.slots)]
