@@ -31,7 +31,7 @@ from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
 from clfuse.policy import choice
 from clfuse.policy.choice import Choice
-from clfuse.process import imports
+from clfuse.process import forks, imports
 from clfuse.runtime.context import lost
 from clfuse.runtime.context.pool import when_short as pools_short
 from clfuse.runtime.context.pool import when_tight as pools_tight
@@ -191,7 +191,8 @@ def _end() -> None:
 atexit.register(_end)
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)
+    forks.before.insert(0, _settle)
+    os.register_at_fork(after_in_parent=lock.release, after_in_child=lock.release)
 
 
 def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:

@@ -45,7 +45,8 @@ class DeviceBase:
     cause : str or None
         Why it is not usable, once that is known.
     forked : bool
-        Whether this process was forked from one that used it: the driver's threads stayed behind,
+        Whether this process was forked from one that used it, or, of PoCL, that listed it: the
+        driver's threads stayed behind,
         nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
         calculates (`clfuse.interpreter.interpret`).
     lost : bool

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse.process import forks
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -43,12 +45,15 @@ def prepare() -> type[ThreadPoolExecutor] | None:
     """What runs threads; None where the interpreter has begun to end, and no thread may be begun.
 
     Its module has functions called before and after a fork, as `logging` has, which pyopencl
-    imports: if what is computed just before a fork imported it, only the second would be called.
+    imports: if what is computed or waited for just before a fork imported them, only the second
+    would be called.
     """
     try:
+        import logging  # noqa: F401
         from concurrent.futures import ThreadPoolExecutor
     except RuntimeError:
         return None
+    forks.go_first()
     return ThreadPoolExecutor
 
 
