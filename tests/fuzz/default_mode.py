@@ -32,7 +32,7 @@ from tests.fuzz.default_process import LAST_LINE, Plan, draw_plan
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-HANGS_S: Final = 150
+HANGS_S: Final = 500
 """Seconds after which a process hangs."""
 
 LATE_S: Final = 6.0

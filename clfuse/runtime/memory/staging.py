@@ -86,8 +86,9 @@ class _Stage:
         try:
             return self.pool.submit(np.copyto, target, source)
         except RuntimeError:
+            np.copyto(target, source)
             done: Future[None] = Future()
-            done.set_result(np.copyto(target, source))
+            done.set_result(None)
             return done
 
     def upload(self, device: Device, memory: Any, start: int, content: Bytes) -> None:
