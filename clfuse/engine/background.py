@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Final
 
 from clfuse.config import settings
 from clfuse.process import locks
-from clfuse.runtime.drivers import threads
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
@@ -163,6 +162,8 @@ def prepare(device: Device, then: Callable[[], object]) -> Work:
     """Begin to import what the first plan needs, and to open the device, if nobody has; `then` is
     called at the end."""
     if not _preparing:
+        from clfuse.runtime.drivers import threads
+
         threads.prepare()
         calls: list[Callable[[], object]] = [
             functools.partial(import_module, name) for name in IMPORTED

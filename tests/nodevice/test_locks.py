@@ -23,6 +23,7 @@ from clfuse.process import locks
 from clfuse.engine import background
 from clfuse.functions.random import bits
 from clfuse.policy import warm_start
+from clfuse.runtime.devices import selection
 from clfuse.runtime.files import geometries
 from clfuse.runtime.launches import program
 
@@ -40,7 +41,7 @@ held, may_end = threading.Event(), threading.Event()
 
 def hold():
     for lock in list(locks.made):
-        if lock is not background._lock:  # a fork waits for it
+        if lock not in (background._lock, selection._lock):  # a fork waits for these
             lock.acquire()
     held.set()
     may_end.wait()

@@ -22,7 +22,7 @@ from clfuse.process import locks
 from clfuse.process.forks import before as before_forks
 from clfuse.runtime.context import lost, waits
 from clfuse.runtime.context.remedies import broken, inventory
-from clfuse.runtime.drivers import forks, threads
+from clfuse.runtime.drivers import forks
 from clfuse.target.costs import COSTS, Costs
 from clfuse.target.traits import DeviceTraits
 
@@ -55,6 +55,8 @@ def listed() -> list[Device]:
     """
     global _listed
     if _listed is None:
+        from clfuse.runtime.drivers import threads
+
         threads.prepare()
         with _lock:
             if _listed is None:

@@ -9,12 +9,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from .compiler import POCL
-from .loaded_pages import MAPS
-
 __all__ = ["note", "spoilt"]
 
-LIBRARIES: Final = {POCL: b"/libpocl"}
+LIBRARIES: Final = {"Portable Computing Language": b"/libpocl"}
 """Platform -> what the name of its library begins with."""
 
 spoilt: Final[set[str]] = set()
@@ -25,6 +22,8 @@ def note() -> None:
     """Note what was loaded when this process was forked."""
     if "pyopencl" not in sys.modules:
         return
+    from .loaded_pages import MAPS
+
     try:
         mapped = MAPS.read_bytes()
     except OSError:  # not Linux
