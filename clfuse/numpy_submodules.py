@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
+
+from clfuse.process import locks
 
 PREFIX: Final = "clfuse."
 
@@ -77,7 +78,7 @@ def _modules_in(contents: Mapping[str, Any]) -> dict[str, ModuleType]:
 
 _contents_of: Final = vars(ModuleType)["__dict__"].__get__
 """The dictionary of a module, as it is: not the property above."""
-_filling = threading.RLock()
+_filling = locks.make()
 
 
 class NumPysModules:

@@ -27,6 +27,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from clfuse.ir.nodes import Node, Op, loud
+from clfuse.process import locks
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -60,7 +61,7 @@ mode: Final = [LOUD]
 """What is in force: strict if it is for one of the threads, else quiet if it is for one of them."""
 
 _of_threads: Final[dict[int, str]] = {}
-_lock: Final = threading.Lock()
+_lock: Final = locks.make()
 
 changed: Final[list[Callable[[], None]]] = []
 """Functions that are called after `mode` has changed."""

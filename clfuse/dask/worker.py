@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from clfuse.arrays.handle import Handle
 from clfuse.config import settings
 from clfuse.control import evaluate
 from clfuse.errors import DeviceError
+from clfuse.process import locks
 from clfuse.runtime.devices import selection
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.files import storage, trust
@@ -36,7 +36,7 @@ SHARING: Final = 1 << 10
 _taken: dict[int, tuple[Device, Any]] = {}
 """Process -> its device, and the open file whose lock tells the others."""
 
-_taking = threading.Lock()
+_taking = locks.make()
 
 
 def _places(usable: Iterable[Device]) -> Iterator[tuple[Device, Path]]:

@@ -12,11 +12,16 @@ takes a third of a second in a process, a second where a driver's caches are emp
 
 What fails in the thread is tried again by whoever needs it, who gets the error. The thread ends
 when nothing is left to do.
+
+The end of the process waits for the thread for a moment only (`SOON_S`). A call of the driver that
+takes longer is left behind (`process.left_calls`); then NumPy computes what is looked at
+later, as the thread may hold locks that building and opening the device need.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import threading
@@ -27,19 +32,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from clfuse.config import settings
+from clfuse.process import locks
 
 if TYPE_CHECKING:
     from clfuse.runtime.devices.device import Device
 
 __all__ = [
-    "Work", "begin", "end", "finish", "is_possible", "is_prepared", "prepare", "wait_for",
+    "Work", "begin", "end", "finish", "is_left", "is_possible", "is_prepared", "let_collect",
+    "prepare", "wait_for",
 ]  # fmt: skip
 
 IMPORTED: Final = ("pyopencl", "clfuse.engine.executable")
 """What the first plan of a process needs, and NumPy does not."""
 
 LONGEST_S: Final = 60.0
-"""Seconds that the end of the process, or a fork, waits for the compiler."""
+"""Seconds that a fork waits for the compiler, and the end of a process that cannot leave it."""
+
+SOON_S: Final = 0.4
+"""Seconds that the end of the process waits for the compiler: most kernels take it less."""
 
 SHORTEST_S: Final = 0.0005
 
@@ -77,11 +87,44 @@ class Work:
                 self._then()
 
 
-_lock: Final = threading.Lock()
+_lock: Final = locks.make()
 _waiting: Final[deque[Work]] = deque()
 _thread: Final[list[threading.Thread]] = []
 _ended: Final[list[bool]] = []
+_left: Final[list[bool]] = []
 _preparing: Final[list[Work]] = []
+
+
+class _Collector:
+    """Python's collector of garbage: it rests while the thread works.
+
+    Otherwise it would run destructors there. One that looks at an array would wait for the lock of
+    evaluations, which a thread may hold that waits for this one.
+    """
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self.is_wanted = False
+
+    def pause(self) -> None:
+        self.is_wanted = gc.isenabled()
+        self.is_paused = True
+        gc.disable()
+
+    def go_on(self) -> None:
+        self.is_paused = False
+        if self.is_wanted:
+            gc.enable()
+
+
+_collector: Final = _Collector()
+
+
+def let_collect() -> None:
+    """``gc.enable()``, now or when the thread has nothing to do."""
+    _collector.is_wanted = True
+    if not _collector.is_paused:
+        gc.enable()
 
 
 def is_possible() -> bool:
@@ -103,7 +146,8 @@ def begin(
         if not any(thread.is_alive() for thread in _thread):
             thread = threading.Thread(target=_work, name="clfuse builds", daemon=True)
             thread.start()  # before it is noted: an interrupt must not leave one that never runs
-            _thread[:] = [thread]
+            # One that a destructor or a signal's handler has begun meanwhile may be there.
+            _thread[:] = [*filter(threading.Thread.is_alive, _thread), thread]
     return work
 
 
@@ -118,6 +162,9 @@ def prepare(device: Device, then: Callable[[], object]) -> Work:
     """Begin to import what the first plan needs, and to open the device, if nobody has; `then` is
     called at the end."""
     if not _preparing:
+        from clfuse.runtime.drivers import threads
+
+        threads.prepare()
         calls: list[Callable[[], object]] = [
             functools.partial(import_module, name) for name in IMPORTED
         ]
@@ -138,29 +185,45 @@ def wait_for(work: Work) -> None:
             bar.at(work.done)
 
 
-def finish() -> None:
-    """Wait until nothing is left to do."""
+def finish(longest_s: float = LONGEST_S) -> None:
+    """Wait until nothing is left to do, but no longer than so many seconds."""
     with _lock:
         threads = list(_thread)
     for thread in threads:
         if thread.is_alive():
-            thread.join(LONGEST_S)
+            thread.join(longest_s)
 
 
 def end() -> None:
-    """Begin nothing more, and wait for the compiler: the process would end within it."""
+    """Begin nothing more, and end or leave what has begun: the process ends."""
     _ended.append(True)
-    finish()
+    finish(SOON_S)
+    if any(thread.is_alive() for thread in _thread):
+        from clfuse.process import left_calls
+
+        if left_calls.leave():
+            _left.append(True)
+        else:
+            finish()
+
+
+def is_left() -> bool:
+    """Whether the process ends while the thread is in a call of the driver."""
+    return bool(_left)
 
 
 def _work() -> None:
     while True:
         with _lock:
             if not _waiting:
-                _thread.clear()
+                _thread[:] = [each for each in _thread if each is not threading.current_thread()]
                 return
             work = _waiting.popleft()
-        work.run()
+        _collector.pause()
+        try:
+            work.run()
+        finally:
+            _collector.go_on()
 
 
 @functools.cache

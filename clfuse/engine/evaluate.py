@@ -10,7 +10,6 @@ import atexit
 import functools
 import gc
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,8 @@ from clfuse._core import loading
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.dtypes import needs_fp64
-from clfuse.errors import AllocationError, DeviceError, fp64_error
-from clfuse.interpreter import interpret
+from clfuse.errors import AllocationError, fp64_error
+from clfuse.interpreter import interpret, no_modules
 from clfuse.ir import build, journal, known_graphs, trace
 from clfuse.ir import nodes as ir
 from clfuse.ir.nodes import Kind, Node
@@ -32,6 +31,7 @@ from clfuse.ir.snapshot import Snapshot, take
 from clfuse.ops.table import UFUNCS
 from clfuse.policy import choice
 from clfuse.policy.choice import Choice
+from clfuse.process import forks, imports
 from clfuse.runtime.context import lost
 from clfuse.runtime.context.pool import when_short as pools_short
 from clfuse.runtime.context.pool import when_tight as pools_tight
@@ -96,13 +96,15 @@ def evaluate_nodes(nodes: Sequence[Node], *, wait: bool = False) -> None:
             try:
                 gc.disable()
                 _run(known_graphs.find(roots) or take(roots))
-            except ImportError as error:
-                if not sys.is_finalizing():
+            except (ImportError, AttributeError) as error:
+                if not no_modules.is_cause(error):
                     raise
-                _calculate_at_exit(roots, error)
+                if left := pending(roots):
+                    snapshot = take(left)
+                    no_modules.calculate(snapshot, _device_for(snapshot), error)
             finally:
                 if collects:
-                    gc.enable()
+                    background.let_collect()
             ir.begin_turn()
             when_grown[0]()
     if wait:
@@ -141,27 +143,6 @@ def _leave_to_caller() -> None:
         raise Left
 
 
-def _calculate_at_exit(roots: Sequence[Node], cause: ImportError) -> None:
-    """Leave to NumPy what is observed when the interpreter has ended: the modules that plan, and
-    make kernels, cannot be imported any more.
-
-    Raises
-    ------
-    DeviceError
-        That cannot be done.
-    """
-    snapshot = take(roots)
-    device = _device_for(snapshot)
-    try:
-        interpret.require(snapshot, device)
-        interpret.run(snapshot, device)
-    except Exception:  # noqa: BLE001 (whatever is missing, it is missing for the same reason)
-        raise DeviceError(
-            "the interpreter ends, and nothing is computed any more: call clfuse.evaluate(...) on "
-            "what objects look at when they are deleted"
-        ) from cause
-
-
 def evaluate_all(*, wait: bool = False, raising: bool = True) -> None:
     """Compute everything that was recorded and that somebody still holds.
 
@@ -190,6 +171,7 @@ def _settle() -> None:
     """
     lock.acquire()
     background.finish()
+    imports.wait_for_others()
     if not is_any_open():
         return
     if ir.waiting_count() and trace.active() is None:
@@ -209,7 +191,8 @@ def _end() -> None:
 atexit.register(_end)
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_settle, after_in_parent=lock.release, after_in_child=lock.release)
+    forks.before.insert(0, _settle)
+    os.register_at_fork(after_in_parent=lock.release, after_in_child=lock.release)
 
 
 def _broken(cells: Sequence[ir.Storage]) -> list[ir.Storage]:
@@ -262,6 +245,9 @@ def _run(snapshot: Snapshot) -> None:
     if device.forked:
         interpret.require(snapshot, device)
         interpret.run(snapshot, device, why="a forked process has no device")
+        return
+    if background.is_left():
+        no_modules.calculate(snapshot, device)
         return
     planned = plans.find(snapshot, device)
     is_waiting = settings.host_us and settings.build_after_ms

@@ -16,7 +16,6 @@ import functools
 import inspect
 import math
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable, Hashable, Mapping
@@ -36,6 +35,7 @@ from clfuse.dispatch.library_steps import has_sorts
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
 from clfuse.eager import before, settled
 from clfuse.errors import OutsideWarnings
+from clfuse.process import locks
 
 BORROWED: Final = (
     # statistics
@@ -111,7 +111,7 @@ def _is_numpys(name: str) -> bool:
     return name == "numpy" or name.startswith("numpy.")
 
 
-_making = threading.RLock()
+_making = locks.make()
 """Held while functions are made: until the first one is complete, those that it needs are not."""
 
 _made: dict[types.FunctionType, types.FunctionType] = {}

@@ -7,6 +7,7 @@ it by then.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import os
 import sys
@@ -385,7 +386,20 @@ def install() -> None:
     named = str(at_import("numpy_packages")).split(",")
     for package in filter(None, map(str.strip, named)):
         PACKAGES.setdefault(package, in_shared_memory)
-    for name, module in list(sys.modules.items()):
-        if _has_doors(name):
-            open_doors(module)
+    known = list(sys.modules.items())
     sys.meta_path.insert(0, Doors())
+    for name, module in known:
+        if _has_doors(name) and _is_complete(name, module):
+            open_doors(module)
+
+
+def _is_complete(name: str, module: types.ModuleType) -> bool:
+    """Whether a module was imported: one that another thread is just importing is waited for; not
+    one that has imported us."""
+    if not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        return True
+    try:
+        importlib.import_module(name)
+    except ImportError:  # it has failed there
+        return False
+    return not getattr(getattr(module, "__spec__", None), "_initializing", False)

@@ -261,9 +261,8 @@ def _store(results: list[tuple[Node, HostBuffer]]) -> None:
             node.inputs = ()
 
 
-def require(snapshot: Snapshot, device: Device) -> None:
-    """Raise DeviceError where `run` cannot calculate the snapshot; for a forked process, in which
-    nobody else can."""
+def needs_kernels(snapshot: Snapshot) -> bool:
+    """Whether `run` cannot calculate the snapshot in a process that has no device."""
     for item in snapshot.items:
         op = item[0]
         if op is None or op.kind is Kind.CONSTANT:
@@ -271,7 +270,15 @@ def require(snapshot: Snapshot, device: Device) -> None:
         if op.kind is Kind.MAP and host_function(op) is None:
             op.host = NEARLY.get(op.name)
         if op.kind is Kind.LAUNCH or (op.kind is Kind.MAP and op.host is None):
-            device.require()
+            return True
+    return False
+
+
+def require(snapshot: Snapshot, device: Device) -> None:
+    """Raise DeviceError where `run` cannot calculate the snapshot; for a forked process, in which
+    nobody else can."""
+    if needs_kernels(snapshot):
+        device.require()
 
 
 @lru_cache(maxsize=64)

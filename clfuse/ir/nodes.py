@@ -10,7 +10,6 @@ leaf, whatever its operation was.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from enum import IntEnum
@@ -22,6 +21,7 @@ import numpy as np
 from clfuse.counters import counters
 from clfuse.events import recorders
 from clfuse.ops.table import UFUNCS, Ufunc
+from clfuse.process import locks
 
 
 class Kind(IntEnum):
@@ -223,7 +223,7 @@ class Node:
         return f"<Node {state} {self.dtype} {self.shape}>"
 
 
-finding: Final = threading.RLock()
+finding: Final = locks.make()
 """Held while a thread finds what late nodes are. One lock for all, as such a node may depend on
 others of every kind. A thread that holds it takes no other lock that it does not hold already:
 evaluations (`engine.evaluate.lock`) take this one."""

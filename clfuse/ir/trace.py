@@ -21,6 +21,7 @@ import numpy as np
 
 from clfuse._core import loading
 from clfuse.errors import JitError, user_place
+from clfuse.process import locks
 
 from .nodes import Kind, Node, Storage, structural
 
@@ -292,7 +293,7 @@ class _State(threading.local):
 
 _state: Final = _State()
 _slot: Final[Any] = Storage.__dict__["node"]
-_lock: Final = threading.RLock()  # a signal handler may trace, too
+_lock: Final = locks.make()
 _running: Final[list[Trace]] = []
 """The traces of all threads; those that are over may be among them (`_follow`)."""
 

@@ -9,9 +9,9 @@ early, one too few costs a wait. Results do not depend on any of them.
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 
+from clfuse.process import locks
 from clfuse.runtime.files.storage import append_line, cache_folder, tail_of_lines, warn_once
 
 __all__ = ["forget", "is_known", "known", "note"]
@@ -33,7 +33,7 @@ _known: dict[Path | None, set[str]] = {}
 """File, or None without one -> what was in it when it was read, and what this process has noted
 since."""
 
-_lock = threading.Lock()
+_lock = locks.make()
 
 
 def is_known(name: str) -> bool:

@@ -98,6 +98,25 @@ def test_it_ends_where_nobody_reads() -> None:
     shown.stop()
 
 
+LEFT_ON = """
+import atexit
+import clfuse as np
+
+@atexit.register
+def say():
+    print("watches" if shown._thread.is_alive() else "has ended")
+
+shown = np.watch(every=60)
+"""
+
+
+def test_its_thread_ends_before_the_process_does() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT_ON], text=True, capture_output=True, timeout=100, check=True
+    )
+    assert ended.stdout == "has ended\n"
+
+
 def test_an_error_in_the_block_ends_it(xp: ModuleType) -> None:
     def work() -> None:
         with xp.watch(every=1000):

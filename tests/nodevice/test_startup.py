@@ -17,8 +17,8 @@ from clfuse._core import loading
 
 REPOSITORY = Path(__file__).parents[2]
 
-MOST_MODULES = 194
-"""Of ours, 30 packages among them, and of NumPy's beyond what ``import numpy`` brings: 194 were
+MOST_MODULES = 200
+"""Of ours, 31 packages among them, and of NumPy's beyond what ``import numpy`` brings: 200 were
 counted."""
 
 MOST_OF_PYTHONS = 36

@@ -16,7 +16,6 @@ many small draws of one kind are made at once, as soon as a second one comes.
 from __future__ import annotations
 
 import math
-import threading
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from clfuse.interpreter.rng import NEARLY
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Op, loop, structural
 from clfuse.ir.trace import active
+from clfuse.process import locks
 from clfuse.runtime.devices.selection import current_device
 
 if loading.load() is None:
@@ -163,7 +163,7 @@ class Philox4x32:
         2**64. What was drawn, and in which order, follows from it.
     seed_seq : SeedSequence or None
         What the key comes from; None where the state was set by hand.
-    lock : threading.Lock
+    lock : threading.RLock
         Held while a position is taken, but by what is compiled, which needs none.
 
     Raises
@@ -184,7 +184,7 @@ class Philox4x32:
         if not hasattr(seed, "generate_state"):
             seed = np.random.SeedSequence(seed)
         self.seed_seq: Any = seed
-        self.lock = threading.Lock()
+        self.lock = locks.make()
         self._set(int(seed.generate_state(1, np.uint64)[0]), 0)
 
     def _set(self, key: int, position: int) -> None:
@@ -379,7 +379,7 @@ def _is_few(count: int, weight: float) -> bool:
 def _restored(seed_seq: Any, key: int, position: int) -> Philox4x32:
     generator = object.__new__(Philox4x32)
     generator.seed_seq = seed_seq
-    generator.lock = threading.Lock()
+    generator.lock = locks.make()
     generator._set(key, position)
     return generator
 

@@ -9,7 +9,6 @@ so everything is drawn from that stream, on the host.
 from __future__ import annotations
 
 import inspect
-import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from clfuse.counters import when_seeded
 from clfuse.dispatch.host_call import host_call
 from clfuse.dispatch.stand_ins import StandInType
 from clfuse.errors import warn_user
+from clfuse.process import locks
 
 from . import distributions, formulas, permutations
 from .bits import Draw, Philox4x32, SingleDraw, as_array
@@ -333,7 +333,7 @@ class HostBits:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = locks.make()
         self._start: Any = None
         if _core is None:
             self._bits: Any = np.random.Philox(0)

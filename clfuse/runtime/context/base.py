@@ -6,9 +6,10 @@ from it.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
+
+from clfuse.process import locks
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -44,7 +45,8 @@ class DeviceBase:
     cause : str or None
         Why it is not usable, once that is known.
     forked : bool
-        Whether this process was forked from one that used it: the driver's threads stayed behind,
+        Whether this process was forked from one that used it, or, of PoCL, that listed it: the
+        driver's threads stayed behind,
         nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
         calculates (`clfuse.interpreter.interpret`).
     lost : bool
@@ -80,7 +82,7 @@ class DeviceBase:
         self.name: str = handle.name.strip()
         self.platform_name: str = platform.name.strip()
         self.vendor_name: str = platform.vendor.strip()
-        self.lock = threading.RLock()
+        self.lock = locks.make()
         #: What `runtime.launches.tables` keeps: a table, and the numbers in the device's memory.
         self.tables: dict[Any, cl.Buffer] = {}
         self.cause: str | None = None

@@ -275,23 +275,30 @@ class Pool:
             if self.held_nbytes + size > HELD_SHARE * self.limit_nbytes:
                 self.trim()
             block = self._make(nbytes, size)
-            if block is None:
-                # Arrays in reference cycles still own their blocks until the collector finds them.
-                gc.collect()
-                self.trim()
-                block = self._make(nbytes, size)
-            if block is None:
-                self._calm = 0
-                self._was_short = self._was_short or not self._asked_limit
-                self._set_tight(True)
-            while block is None and self.spills and any(give(self, size) for give in when_short):
-                self.trim()
-                block = self._make(nbytes, size)
-            if block is None:
-                if not lost.is_alive(self.device):
-                    raise lost.mark(self.device, f"{nbytes:,} bytes could not be allocated")
-                raise AllocationError(self._too_much(nbytes))
+        if block is None:
+            # Arrays in reference cycles still own their blocks until the collector finds them. Not
+            # with the lock: a destructor may wait for an evaluation that waits for it.
+            gc.collect()
+            with self.device.lock:
+                block = self._take_short(nbytes, size)
         return block, size
+
+    def _take_short(self, nbytes: int, size: int) -> cl.Buffer:
+        """A block where memory is short."""
+        self.trim()
+        block = self._make(nbytes, size)
+        if block is None:
+            self._calm = 0
+            self._was_short = self._was_short or not self._asked_limit
+            self._set_tight(True)
+        while block is None and self.spills and any(give(self, size) for give in when_short):
+            self.trim()
+            block = self._make(nbytes, size)
+        if block is None:
+            if not lost.is_alive(self.device):
+                raise lost.mark(self.device, f"{nbytes:,} bytes could not be allocated")
+            raise AllocationError(self._too_much(nbytes))
+        return block
 
     def _make(self, nbytes: int, size: int) -> cl.Buffer | None:
         """Return a new block, or None where there is no memory for it."""

@@ -177,7 +177,7 @@ class Device(DeviceBase):
     @property
     def usable(self) -> bool:
         """Whether a kernel builds, runs and gives the right result; found out on first use."""
-        if not self._opened:
+        if not (self._opened or self.forked):
             self._open()
         return self.cause is None
 

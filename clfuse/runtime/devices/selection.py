@@ -18,8 +18,11 @@ from typing import Any, Final
 
 from clfuse.config import settings
 from clfuse.errors import DeviceError, DeviceWarning, warn_user
+from clfuse.process import locks
+from clfuse.process.forks import before as before_forks
 from clfuse.runtime.context import lost, waits
 from clfuse.runtime.context.remedies import broken, inventory
+from clfuse.runtime.drivers import forks
 from clfuse.target.costs import COSTS, Costs
 from clfuse.target.traits import DeviceTraits
 
@@ -37,7 +40,7 @@ belongs to a context."""
 
 # --- listing --------------------------------------------------------------------------------------
 
-_lock = threading.RLock()
+_lock = locks.make()
 _listed: list[Device] | None = None
 _warned: set[str] = set()
 
@@ -52,11 +55,17 @@ def listed() -> list[Device]:
     """
     global _listed
     if _listed is None:
+        from clfuse.runtime.drivers import threads
+
+        threads.prepare()
         with _lock:
             if _listed is None:
                 from .listing import list_devices
 
-                _listed = list_devices()
+                found = list_devices()
+                for candidate in found:
+                    candidate.forked = candidate.platform_name in forks.spoilt
+                _listed = found
                 atexit.register(_finish_all, _listed)
                 for awaited in list(_awaited):
                     # Otherwise another object would be that device. If there is none, the first
@@ -87,7 +96,9 @@ def is_any_open() -> bool:
 
 
 def _finish_before_fork() -> None:
-    """Have in memory what was enqueued: the forked process cannot wait for it."""
+    """Have in memory what was enqueued: the forked process cannot wait for it; and let nobody list
+    or open devices meanwhile."""
+    _lock.acquire()
     for candidate in _listed or ():
         if candidate._queue is not None and candidate.cause is None:
             # The device is marked as lost then, and both processes say so when they need it.
@@ -96,12 +107,19 @@ def _finish_before_fork() -> None:
 
 
 def _note_fork() -> None:
+    forks.note()
     for candidate in _listed or ():
-        candidate.forked = candidate._opened and (candidate.cause is None or candidate.lost)
+        candidate.forked = (
+            (candidate.cause is None or candidate.lost)
+            if candidate._opened
+            else candidate.platform_name in forks.spoilt
+        )
+    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish_before_fork, after_in_child=_note_fork)
+    before_forks.append(_finish_before_fork)
+    os.register_at_fork(after_in_parent=_lock.release, after_in_child=_note_fork)
 
 
 def devices() -> list[Device]:
@@ -176,6 +194,13 @@ class _AwaitedDevice(Device):
     def is_settled(self) -> bool:
         """Whether it is known which device this is: true between the two steps of `_settle`."""
         return "handle" in self.__dict__
+
+    @property
+    def forked(self) -> bool:  # type: ignore[override]
+        """As a device that another process has listed; it is found out which one that is."""
+        if forks.spoilt and not self.is_settled:
+            _settle(self)
+        return bool(self.__dict__.get("forked", False))
 
     @property
     def fp64(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import sys
 import threading
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from clfuse.counters import bytes_text, counters
+from clfuse.process import locks
 from clfuse.progress import in_notebook
 
 from . import selection
@@ -21,6 +23,9 @@ SAMPLES: Final = 120
 """That the chart of a notebook shows."""
 
 WIDTH, HEIGHT = 480, 48
+
+LONGEST_S: Final = 2.0
+"""Seconds that the thread is waited for, which may be writing to who does not read."""
 
 RATES: Final = {
     "kernels_launched": "launches",
@@ -51,7 +56,7 @@ class Watch:
         self._stream = stream
         self._display: Any = None
         self._ended = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = locks.make()
         self._memory: deque[int] = deque(maxlen=SAMPLES)
         self._before = dict(counters)
         self._at = time.monotonic()
@@ -65,14 +70,14 @@ class Watch:
 
             self._sample()
             self._display = display(self, display_id=True)  # type: ignore[no-untyped-call]
+        atexit.register(self._end)
         self._thread.start()
         return self
 
     def stop(self) -> None:
         """Show no more; the last state stays in a notebook, and goes from a terminal."""
-        self._ended.set()
-        if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join()
+        self._end()
+        atexit.unregister(self._end)
         self._sample()
         if self._display is not None:
             self._display.update(self)
@@ -80,6 +85,13 @@ class Watch:
         elif self._shown and self._is_terminal():
             self._write("\r" + " " * self._shown + "\r")
         self._shown = 0
+
+    def _end(self) -> None:
+        """End the thread: one that writes while the interpreter ends is ended with the stream's
+        lock, which ends the process in "Fatal Python error"."""
+        self._ended.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(LONGEST_S)
 
     def __enter__(self) -> Watch:
         return self

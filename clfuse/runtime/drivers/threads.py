@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from clfuse.process import forks
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -43,12 +45,15 @@ def prepare() -> type[ThreadPoolExecutor] | None:
     """What runs threads; None where the interpreter has begun to end, and no thread may be begun.
 
     Its module has functions called before and after a fork, as `logging` has, which pyopencl
-    imports: if what is computed just before a fork imported it, only the second would be called.
+    imports: if what is computed or waited for just before a fork imported them, only the second
+    would be called.
     """
     try:
+        import logging  # noqa: F401
         from concurrent.futures import ThreadPoolExecutor
     except RuntimeError:
         return None
+    forks.go_first()
     return ThreadPoolExecutor
 
 
@@ -65,13 +70,17 @@ if hasattr(os, "register_at_fork"):
 
 def _together(calls: Sequence[Callable[[], Any]]) -> None:
     """Make these calls at the same time, the last one in this thread, with its state of
-    floating-point errors; raises what one of them raises."""
+    floating-point errors; raises what one of them raises.
+
+    What no worker has begun when this thread is done, it makes by itself. So nobody waits for a
+    call that waits for a worker: all of them may be in calls that wait, too.
+    """
     workers = _workers()
-    futures: list[Future[Any]] = []
+    futures: list[tuple[Future[Any], Callable[[], Any]]] = []
     for call in calls[:-1]:
         try:
             if workers is not None:
-                futures.append(workers.submit(copy_context().run, call))
+                futures.append((workers.submit(copy_context().run, call), call))
                 continue
         except RuntimeError:  # the interpreter ends
             pass
@@ -79,8 +88,11 @@ def _together(calls: Sequence[Callable[[], Any]]) -> None:
     try:
         calls[-1]()
     finally:
-        for future in futures:
-            future.result()
+        for future, call in futures:
+            if future.cancel():
+                call()
+            else:
+                future.result()
 
 
 def in_parts(

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 import zlib
 from pathlib import Path
 from typing import Final
 
 from clfuse.dataclass import frozen
+from clfuse.process import locks
 from clfuse.target.traits import DeviceTraits
 
 from .storage import append_line, cache_folder, tail_of_lines, warn_once
@@ -83,7 +83,7 @@ _known: Final[dict[Path | None, dict[tuple[str, str], Kept]]] = {}
 """File, or None without one -> (device, kernel) -> what was in it when it was read, and what this
 process has noted since."""
 
-_lock = threading.Lock()
+_lock = locks.make()
 
 
 def about(traits: DeviceTraits) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from clfuse import events
 from clfuse.config import settings
 from clfuse.counters import counters
 from clfuse.errors import AllocationError, KernelBuildError
+from clfuse.process import locks
 from clfuse.runtime.context import lost
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import when_renewed
@@ -80,10 +80,10 @@ _Key = tuple[Device, str, str, str, Arguments, bool]
 
 _programs: dict[_Key, Program] = {}
 
-_turns: Final[dict[_Key, threading.Lock]] = {}
+_turns: Final[dict[_Key, Any]] = {}
 """What is being built -> who builds it has this lock."""
 
-_lock = threading.Lock()
+_lock = locks.make()
 
 
 def _forget(device: Device) -> None:
@@ -138,7 +138,7 @@ def build(
         if program is not None:
             _programs[key] = program
             return program
-        turn = _turns.setdefault(key, threading.Lock())
+        turn = _turns.setdefault(key, locks.make())
     with turn:
         try:
             program = _programs.get(key)  # another thread has built it meanwhile

@@ -342,7 +342,10 @@ def _is_staged(buffer: Buffer, start: int, part: npt.NDArray[Any], *, to_device:
     """Whether bytes went through pinned chunks (`staging`), which CPUs never import."""
     if len(part) < CHUNKED_NBYTES or buffer.device.traits.unified_memory:
         return False
-    from .staging import move_staged
+    try:
+        from .staging import move_staged
+    except (ImportError, RuntimeError):  # the interpreter ends, and takes no more threads
+        return False
 
     return move_staged(buffer.device, buffer.mem, start, part, to_device=to_device)
 

@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from clfuse.errors import ClfuseError
+from clfuse.process import locks
 from clfuse.runtime.context import lost
 from clfuse.runtime.devices.selection import when_renewed
 
@@ -76,9 +77,19 @@ class _Stage:
 
     def __init__(self, device: Device) -> None:
         threads = max(1, min(MOST_THREADS, (os.cpu_count() or 1) - 1))
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # of one move: who comes meanwhile goes another way
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="clfuse-copies")
         self.slots = [_Slot(device) for _ in range(SLOTS_PER_THREAD * threads)]
+
+    def _copy(self, target: Bytes, source: Bytes) -> Future[None]:
+        """Begin to copy; when the interpreter ends it is done then, as no thread takes it."""
+        try:
+            return self.pool.submit(np.copyto, target, source)
+        except RuntimeError:
+            np.copyto(target, source)
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
 
     def upload(self, device: Device, memory: Any, start: int, content: Bytes) -> None:
         """Move bytes of the host to `memory` from byte `start` on."""
@@ -99,7 +110,7 @@ class _Stage:
             slot = self.slots[number % len(self.slots)]
             _wait(device, slot, "an upload")
             part = content[low : low + CHUNK_NBYTES]
-            slot.copying = self.pool.submit(np.copyto, slot.array[: len(part)], part)
+            slot.copying = self._copy(slot.array[: len(part)], part)
             copying.append((slot, low, len(part)))
             if len(copying) * SLOTS_PER_THREAD >= len(self.slots):
                 send()
@@ -117,7 +128,7 @@ class _Stage:
         def receive() -> None:
             slot, part = moving.popleft()
             _wait(device, slot, "a download")
-            slot.copying = self.pool.submit(np.copyto, part, slot.array[: len(part)])
+            slot.copying = self._copy(part, slot.array[: len(part)])
 
         for number, low in enumerate(range(0, len(content), CHUNK_NBYTES)):
             slot = self.slots[number % len(self.slots)]
@@ -165,7 +176,7 @@ def _result(slot: _Slot) -> None:
 _stages: Final[WeakKeyDictionary[Device, _Stage | None]] = WeakKeyDictionary()
 """None of a device that has no pinned memory."""
 
-_making: Final = threading.Lock()
+_making: Final = locks.make()
 
 
 def move_staged(

@@ -18,7 +18,6 @@ import ctypes
 import faulthandler
 import mmap
 import sys
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -28,6 +27,7 @@ import numpy.typing as npt
 
 from clfuse._core import loading
 from clfuse.dataclass import frozen
+from clfuse.process import locks
 from clfuse.runtime.context.pool import LentMemory
 
 __all__ = ["PATTERN", "Access", "Arena", "Guarded", "arena", "distance", "guarded"]
@@ -144,7 +144,7 @@ class Arena:
     def __init__(self) -> None:
         self._map, self._protect = _system_calls()
         # Of one thread, too: a block may go back whenever Python collects garbage.
-        self._lock = threading.RLock()
+        self._lock = locks.make()
         self._starts: list[int] = []
         self._ends: list[int] = []
         self.start, self.end = self._reserve()

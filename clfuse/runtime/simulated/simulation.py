@@ -9,13 +9,13 @@ waited for, so that what is wrong with it is raised by it.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.errors import KernelBuildError
+from clfuse.process import locks
 from clfuse.runtime.context import lost
 from clfuse.runtime.context.base import DeviceBase
 from clfuse.target.simulated_devices import SIMULATED_DEVICES, SimulatedDevice
@@ -35,7 +35,7 @@ HOST_SHARE: Final = 0.5
 """The part of the host's memory that a simulated device may have: programs, and what the host keeps
 of the same arrays, need the rest."""
 
-_lock = threading.RLock()
+_lock = locks.make()
 """Held while a kernel runs on any simulated device: a process has one handler of faults."""
 
 COMPILED: Final = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 import clfuse as cf
 from clfuse._core import loading
 from clfuse.counters import counters
+from clfuse.engine.evaluate import lock
 from clfuse.ir.trace import GivenAway, _alive
+from clfuse.runtime.context.pool import block_size
 from clfuse.runtime.memory.blocks import Block, Counted
 from clfuse.runtime.memory.buffers import _HostMemory, host_view
 from clfuse.runtime.memory.sharing import _Shared
@@ -140,3 +144,45 @@ def test_a_destructor_comes_to_its_end_whatever_interrupts_it(
         assert (counters["device_bytes_now"], _alive[0]) == before
         assert unraisable == []
     assert interrupted
+
+
+class Looking:
+    """Looks at an array when the collector finds it."""
+
+    def __init__(self, array: Any, begun: threading.Event) -> None:
+        self.array, self.begun, self.itself = array, begun, self
+
+    def __del__(self) -> None:
+        self.begun.set()
+        (self.array * 2).tolist()
+
+
+def test_a_collection_where_memory_is_short_holds_no_lock(
+    xp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = xp.get_device()
+    xp.evaluate(xp.zeros(3))
+    pool, begun, made = device.pool, threading.Event(), []
+    gc.collect()
+    monkeypatch.setattr(gc, "isenabled", lambda: False)  # evaluations leave it off
+    gc.disable()
+    try:
+        Looking(xp.arange(1000), begun)
+        plain = type(pool)._make
+
+        def make(self: Any, nbytes: int, size: int) -> Any:
+            made.append(size)
+            return None if len(made) == 1 else plain(self, nbytes, size)
+
+        monkeypatch.setattr(type(pool), "_make", make)
+        size = block_size(12_345)
+        thread = threading.Thread(target=pool._take_fresh, args=(12_345, size), daemon=True)
+        with lock:
+            thread.start()
+            assert begun.wait(60)
+            assert device.lock.acquire(timeout=20)
+            device.lock.release()
+        thread.join(60)
+        assert not thread.is_alive()
+    finally:
+        gc.enable()

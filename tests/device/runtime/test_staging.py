@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -43,6 +43,16 @@ def test_every_byte_goes_there_and_back(xp: ModuleType, stage: Any, nbytes: int)
     buffer = buffers.upload(device, data)
     assert np.array_equal(buffers.download(buffer, np.uint8, data.shape), data)
     assert not stage.lock.locked()
+
+
+def test_every_byte_goes_there_when_no_thread_takes_it(xp: ModuleType, stage: Any) -> None:
+    """As when the interpreter ends."""
+    before, stage.pool = stage.pool, ThreadPoolExecutor(1)
+    stage.pool.shutdown()
+    try:
+        test_every_byte_goes_there_and_back(xp, stage, SIZES[-1])
+    finally:
+        stage.pool = before
 
 
 def test_copies_come_after_what_is_in_the_queue(xp: ModuleType, stage: Any) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -91,3 +95,18 @@ def test_an_error_in_one_part_is_raised(eager_threads):
 
     with pytest.raises(ArithmeticError):
         threads.in_parts(change, [np.arange(9)], (), 9)
+
+
+def test_calls_that_wait_for_calls_do_not_wait_for_a_worker(monkeypatch):
+    workers = ThreadPoolExecutor(1)
+    monkeypatch.setattr(threads, "_workers", lambda: workers)
+    done = []
+
+    def call():
+        threads._together([lambda: done.append(1), lambda: time.sleep(0.01)])
+
+    waiting = threading.Thread(target=threads._together, args=([call] * 3,), daemon=True)
+    waiting.start()
+    waiting.join(60)
+    assert len(done) == 3
+    workers.shutdown()
