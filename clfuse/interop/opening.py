@@ -365,7 +365,7 @@ class Doors:
                 if found is not None:
                     break
         loader = getattr(found, "loader", None)
-        if loader is not None:
+        if loader is not None and not isinstance(loader, type):  # a class loads what is built in
             execute = loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
@@ -308,7 +309,31 @@ def _keep_generators(random: Any) -> None:
     random.default_rng = default_rng
 
 
+RECEIVERS: Final[Mapping[str, str]] = {
+    "_thread": "LockType.acquire RLock.acquire",
+    "datetime": "timedelta date.fromtimestamp datetime.fromtimestamp datetime.utcfromtimestamp",
+    "decimal": "Decimal Decimal.from_float",
+    "numpy": "datetime64 dtype object_ timedelta64 void",
+    "socket": "SocketType.settimeout",
+    "time": "ctime gmtime localtime sleep",
+}
+"""Module -> classes and functions in C that read the memory of a float, or of a number of NumPy's;
+at most 16 classes and 12 functions."""
+
+
+def _take_numbers(module: types.ModuleType) -> None:
+    """Have the receivers of a module take lazy scalars, with the compiled part."""
+    core = loading.load()
+    for name in RECEIVERS[module.__name__].split() if core is not None else ():
+        owner, _, last = name.rpartition(".")
+        kind = getattr(module, owner, None) if owner else module
+        receiver = vars(kind).get(last) if kind is not None else None
+        if receiver is not None:
+            core.let_take_numbers(receiver, numbers)
+
+
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+    **dict.fromkeys(RECEIVERS, _take_numbers),
     "numpy.random": _keep_generators,
     "autoray.autoray": _foreign("register_with_autoray"),
     "casadi.casadi": _foreign("register_with_casadi"),
