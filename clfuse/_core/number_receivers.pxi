@@ -77,6 +77,8 @@ cdef extern from *:
             PyErr_SetString(PyExc_SystemError, "no class that clfuse has opened");
             return NULL;
         }
+        if (args == NULL)  /* from C, as NumPy's StringDType does it */
+            return make(kind, args, named);
         if (!clfuse_has_lazy(args, CLFUSE_DEEPEST_LIST) && !clfuse_names_lazy(named))
             return make(kind, args, named);
         args = PyObject_CallFunctionObjArgs(clfuse_numbers_of, args, NULL);
@@ -244,8 +246,38 @@ cdef extern from *:
     """
     bint clfuse_let_take_numbers(object, object)
 
+cdef extern from *:
+    """
+    /* Put a method into a class that lets nobody set attributes, as those of Cython's do not. */
+    static int clfuse_put_method(PyTypeObject *kind, PyObject *name, PyObject *method) {
+    #if PY_VERSION_HEX >= 0x030C0000
+        PyObject *methods = PyType_GetDict(kind);
+    #else
+        PyObject *methods = Py_XNewRef(kind->tp_dict);
+    #endif
+        int wrong;
+        if (methods == NULL) {
+            PyErr_SetString(PyExc_TypeError, "a class without methods");
+            return -1;
+        }
+        wrong = PyDict_SetItem(methods, name, method);
+        Py_DECREF(methods);
+        PyType_Modified(kind);
+        return wrong;
+    }
+    """
+    int clfuse_put_method(PyTypeObject *, object, object) except -1
+
 
 def let_take_numbers(receiver, numbers_of):
     """Let a class or function written in C, and that alone, take lazy scalars: it gets what
     `numbers_of` makes of its arguments. False where it is of a kind that is not known here."""
     return clfuse_let_take_numbers(receiver, numbers_of)
+
+
+def put_method(kind, str name, method):
+    """``kind.name = method``, of a class in C that allows nobody to do so; none of those that Python
+    calls by slots (`__call__`)."""
+    if kind.__module__ == "builtins":
+        raise TypeError(f"{kind.__name__} is Python's")
+    clfuse_put_method(<PyTypeObject *>kind, name, method)

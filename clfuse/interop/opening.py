@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
 from clfuse.functions.math.ufunc import ufunc
@@ -227,12 +228,22 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
     if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
         setattr(kind, name, type(function)(opened(function.__func__)))
     elif inspect.isroutine(function) and callable(function) and hasattr(function, "__get__"):
-        setattr(kind, name, opened(function))  # what has no `__get__` is no method
+        _put(kind, name, opened(function))  # what has no `__get__` is no method
     elif isinstance(function, types.GetSetDescriptorType):
         plain = function.__get__, function.__set__, function.__delete__, function.__doc__
         setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
     elif isinstance(function, property) and function.fset is not None:
         setattr(kind, name, function.setter(opened(function.fset)))
+
+
+def _put(kind: type, name: str, method: Any) -> None:
+    """``kind.name = method``; of a class in C that lets nobody do so with the compiled part alone."""
+    if _is_open(kind):
+        setattr(kind, name, method)
+        return
+    core = loading.load()
+    if core is not None and name[:2] != "__":
+        core.put_method(kind, name, method)
 
 
 def _has_doors(name: str) -> bool:

@@ -237,6 +237,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "sklearn.neighbors._kd_tree": dict.fromkeys(
         ("KDTree", "KDTree32", "KDTree64"), in_shared_memory
     ),
+    "sklearn.tree._tree": dict.fromkeys(
+        ("Tree.apply", "Tree.decision_path", "Tree.predict"), in_host_view
+    ),
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
         "is_lazy_array": arrays(_of_its_namespace),

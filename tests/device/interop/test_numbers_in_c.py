@@ -52,6 +52,7 @@ def test_readers_of_memory_get_numpys_numbers(name: str, xp: ModuleType) -> None
 def test_derived_classes_and_errors_are_as_before(xp: ModuleType) -> None:
     assert type(Hours(hours=number(xp, 1.5))) is Hours
     assert Hours(hours=number(xp, 1.5)) == timedelta(hours=1.5)
+    assert np.dtypes.StringDType() == np.dtypes.StringDType()  # made in C, without arguments
     with pytest.raises(ValueError, match="NaN"):
         timedelta(number(xp, np.nan))
     with pytest.raises(TypeError, match="unsupported type for timedelta"):
