@@ -332,17 +332,29 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
     """`_public` of one of `IN_PYTHON`."""
     for key, value in vars(module).items():
         if key[0] == "_":
+            if module.__name__.startswith(WITH_BASES) and _is_class_of(module, value):
+                for name, method in vars(value).items():
+                    if name[0] != "_" and type(method) is types.FunctionType:
+                        yield f"{key}.{name}"
             continue
         if type(value) is types.FunctionType:
             of_package = (value.__module__ or "").partition(".")[0] == package
             if of_package and not is_private and not hasattr(value, "of_package"):
                 yield key
-        elif issubclass(type(value), type) and value.__module__ == module.__name__:
-            if not _is_open(value):
-                continue
+        elif _is_class_of(module, value):
             for name, method in vars(value).items():
                 if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
                     yield f"{key}.{name}"
+
+
+WITH_BASES: Final = "scipy.sparse._"
+"""Modules whose private classes have the methods of the public ones; the operators of these know
+our arrays."""
+
+
+def _is_class_of(module: types.ModuleType, value: Any) -> bool:
+    is_class = issubclass(type(value), type) and value.__module__ == module.__name__
+    return is_class and _is_open(value)
 
 
 _DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))

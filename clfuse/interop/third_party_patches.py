@@ -15,6 +15,8 @@ and takes a lazy scalar for an object. So pandas and json get NumPy's scalars in
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -28,6 +30,8 @@ from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.functions.math.ufunc import ufunc
+
+from .protocols import INSTALLED
 
 Turn = Callable[[Any], Any]
 
@@ -90,7 +94,7 @@ def called_back(turned: Turn) -> Turn:
         kind = type(value)
         if kind is ufunc:
             return value.numpy
-        if kind in CALLED:
+        if kind in CALLED or (not isinstance(value, type) and _is_called(kind)):
             from .opened_objects import Callback
 
             return Callback(value, deeply(host_copy))
@@ -99,7 +103,23 @@ def called_back(turned: Turn) -> Turn:
     return with_results
 
 
-CALLED: Final = frozenset((types.FunctionType, types.MethodType, functools.partial))
+@functools.lru_cache(maxsize=256)
+def _is_called(kind: type) -> bool:
+    """Whether objects of a class are called as functions of the program's: the class has a method
+    for that which is written in Python and belongs to no package, or is one of our functions'."""
+    method = getattr(kind, "__call__", None)  # noqa: B004 (the method, not whether there is one)
+    if (getattr(kind, "__module__", None) or "").partition(".")[0] == "clfuse":
+        return method is not None and not issubclass(kind, Handle)
+    if type(method) is not types.FunctionType or hasattr(inspect.unwrap(method), "of_package"):
+        return False
+    file = method.__code__.co_filename
+    return INSTALLED.isdisjoint(file.split(os.sep)) and "importlib" not in file
+
+
+_core: Final = loading.load()
+CALLED: Final = frozenset(
+    (types.FunctionType, types.MethodType, functools.partial, *((_core.Front,) if _core else ()))
+)
 """Kinds of functions that programs hand to packages."""
 
 in_shared_memory: Final = deeply(seen_by_numpy)
@@ -335,9 +355,25 @@ def _take_numbers(module: types.ModuleType) -> None:
             core.let_take_numbers(receiver, numbers)
 
 
+class _ByWrapped(dict[Any, Any]):
+    """A table by function, in which one that is opened stands where the function itself does."""
+
+    def __missing__(self, function: Any) -> Any:
+        if not hasattr(function, "__wrapped__"):
+            raise KeyError(function)
+        return self[function.__wrapped__]
+
+
+def _find_opened(api: Any) -> None:
+    """Let SciPy's table of what its functions can do know those that are opened."""
+    if hasattr(api, "xp_capabilities_table"):
+        api.xp_capabilities_table = _ByWrapped(api.xp_capabilities_table)
+
+
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
     **dict.fromkeys(RECEIVERS, _take_numbers),
     "numpy.random": _keep_generators,
+    "scipy._lib._array_api": _find_opened,
     "autoray.autoray": _foreign("register_with_autoray"),
     "casadi.casadi": _foreign("register_with_casadi"),
     "deap.creator": _foreign("enter_table", "class_replacers"),
