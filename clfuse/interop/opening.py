@@ -169,6 +169,7 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
     from .opened_objects import name_for_pickle, open_subclass
 
     made: dict[str, tuple[Any, Any]] = {}
+    homes = module.__name__, module.__name__.partition(".")[0]  # pandas' functions say the latter
     for name, opened in doors.items():
         kind, is_method, method = name.partition(".")
         if is_method:
@@ -181,7 +182,7 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
         open_one = open_subclass(function, opened) if is_class else opened(function)
         setattr(module, name, open_one)
         name_for_pickle(open_one, module.__name__, name)
-        if getattr(function, "__module__", None) == module.__name__:
+        if getattr(function, "__module__", None) in homes:
             made[name] = function, open_one
     if not made:
         return
@@ -237,7 +238,7 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
 
 
 def _put(kind: type, name: str, method: Any) -> None:
-    """``kind.name = method``; of a class in C that lets nobody do so with the compiled part alone."""
+    """``kind.name = method``; of a class in C that lets nobody do so by the compiled part alone."""
     if _is_open(kind):
         setattr(kind, name, method)
         return

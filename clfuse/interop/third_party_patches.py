@@ -40,13 +40,17 @@ Turn = Callable[[Any], Any]
 
 
 def arrays(turn: Turn) -> Turn:
-    """`turn` of an array of ours, also in a list; anything else as it is."""
+    """`turn` of an array of ours and NumPy's scalar for a lazy one, also in a list; anything else
+    as it is."""
 
     def turned(value: Any) -> Any:
-        if isinstance(value, Handle):
+        kind = type(value)
+        if kind in handles.SCALARS:
+            return host_scalar(value)
+        if issubclass(kind, Handle):
             return turn(value)
-        if type(value) is list and any(isinstance(item, Handle) for item in value):
-            return [turn(item) if isinstance(item, Handle) else item for item in value]
+        if kind is list and any(issubclass(type(item), Handle) for item in value):
+            return [turned(item) if issubclass(type(item), Handle) else item for item in value]
         return value
 
     return turned
@@ -94,7 +98,9 @@ def called_back(turned: Turn) -> Turn:
         kind = type(value)
         if kind is ufunc:
             return value.numpy
-        if kind in CALLED or (not isinstance(value, type) and _is_called(kind)):
+        if kind in CALLED or (
+            not isinstance(value, type) and _is_called(kind)  # type: ignore[arg-type]
+        ):
             from .opened_objects import Callback
 
             return Callback(value, deeply(host_copy))
@@ -167,18 +173,31 @@ _NUMPYS: Final = np.empty(0)
 
 in_host_view: Final = arrays(host_view)
 
+
+def _column(value: Any) -> Any:
+    """What columns are made of: pandas copies an array of NumPy's, since its release 3."""
+    if type(value) is not handles.ARRAY:
+        return numbers(value)
+    release = getattr(sys.modules.get("pandas"), "__version__", "")
+    return host_copy(value) if release[:2] in ("", "1.", "2.") else host_view(value)
+
+
 _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "json.encoder": {"JSONEncoder.iterencode": functools.partial(numbers, depth=DEEPEST)},
     **{
         f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
         for module, names in (
             ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"
-             " DataFrame.from_records DataFrame.from_dict"),
-            ("series", "Series.__init__ Series.__setitem__"),
+             " DataFrame.from_records DataFrame.from_dict DataFrame.diff DataFrame.round"
+             " DataFrame.nlargest DataFrame.nsmallest DataFrame.quantile"),
+            ("series", "Series.__init__ Series.__setitem__ Series.diff Series.round"
+             " Series.autocorr Series.repeat Series.quantile"),
             ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"
-             " NDFrame.head NDFrame.tail NDFrame.rolling NDFrame.sample NDFrame.shift"),
+             " NDFrame.head NDFrame.tail NDFrame.rolling NDFrame.sample NDFrame.shift NDFrame.xs"
+             " NDFrame.pct_change NDFrame.ewm NDFrame.expanding NDFrame.truncate"),
             ("indexing", "_LocationIndexer.__setitem__ _ScalarAccessIndexer.__setitem__"
-             " _AtIndexer.__setitem__ _LocationIndexer.__getitem__"),
+             " _AtIndexer.__setitem__ _LocationIndexer.__getitem__ _AtIndexer.__getitem__"
+             " _ScalarAccessIndexer.__getitem__"),
             ("indexes.base", "Index.__new__ Index.insert"),
             ("indexes.multi", "MultiIndex.from_arrays MultiIndex.from_product"
              " MultiIndex.from_tuples"),
@@ -199,19 +218,23 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
 }  # fmt: skip
 
 _CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    "indexing": {"_LocationIndexer.__setitem__": _column},
     "series": {
-        **dict.fromkeys(("Series.apply", "Series.map"), called_back(numbers)),
+        **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), called_back(numbers)),
+        "Series.__init__": _column,
         "Series._flex_method": in_host_view,
     },
     "frame": {
+        "DataFrame.__init__": _column,
         **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
         **dict.fromkeys(
-            ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method"), in_host_view
+            ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method", "DataFrame.set_index"),
+            in_host_view,
         ),
     },
 }
 """Methods of pandas' that make arrays of what a function of the program's gives, and those by which
-`frame.add(x)` and its like take operands."""
+`frame.add(x)` and its like take operands; what makes columns, also of nothing."""
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is given as an index (a mask is no list of names) passes the first, what a Series or a
@@ -347,7 +370,9 @@ at most 16 classes and 12 functions."""
 def _take_numbers(module: types.ModuleType) -> None:
     """Have the receivers of a module take lazy scalars, with the compiled part."""
     core = loading.load()
-    for name in RECEIVERS[module.__name__].split() if core is not None else ():
+    if core is None:
+        return
+    for name in RECEIVERS[module.__name__].split():
         owner, _, last = name.rpartition(".")
         kind = getattr(module, owner, None) if owner else module
         receiver = vars(kind).get(last) if kind is not None else None

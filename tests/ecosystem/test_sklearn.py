@@ -119,10 +119,10 @@ def test_trees_of_both_precisions_take_radii_of_ours(kind: str) -> None:
     module = importlib.import_module(f"sklearn.neighbors._{kind[:-4].lower()}_tree")
     public, double, single = (getattr(module, kind + suffix) for suffix in ("", "64", "32"))
     radii = np.linspace(0, 3, 4)
-    for tree, dtype in ((double, "f8"), (single, "f4")):
+    for tree_class, dtype in ((double, "f8"), (single, "f4")):
         points = POINTS.astype(dtype)
-        expected = tree(points).two_point_correlation(points[:3], radii)
-        found = tree(clfuse.asarray(points)).two_point_correlation(
+        expected = tree_class(points).two_point_correlation(points[:3], radii)
+        found = tree_class(clfuse.asarray(points)).two_point_correlation(
             clfuse.asarray(points)[:3], clfuse.linspace(0, 3, 4)
         )
         np.testing.assert_array_equal(np.asarray(found), expected)
