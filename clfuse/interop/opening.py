@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
@@ -99,12 +99,17 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             else (shared if name in written else turn)(value)
             for name, value in kwargs.items()
         }
-        if not (written or begins):
-            return function(*map(turn, args), **named)
-        turns = [shared if place in written else turn for place in range(len(args))]
-        if begins:
-            turns[:1] = [_as_it_is]
-        return function(*[turn(value) for turn, value in zip(turns, args, strict=True)], **named)
+        placed: Iterable[Any] = map(turn, args)
+        if written or begins:
+            turns = [shared if place in written else turn for place in range(len(args))]
+            if begins:
+                turns[:1] = [_as_it_is]
+            placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
+        made = function(*placed, **named)
+        if OUTPUTS.isdisjoint(kwargs):
+            return made
+        same = [name for name in OUTPUTS & named.keys() if made is named[name]]
+        return kwargs[same[0]] if same else made  # ``cdist(x, y, out=z) is z``
 
     return call
 

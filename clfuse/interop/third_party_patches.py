@@ -427,7 +427,7 @@ PACKAGES: Final[dict[str, Turn]] = {
     ),
     **dict.fromkeys(  # they read
         ("arviz", "awkward", "catboost", "control", "corner", "lightgbm", "mlxtend",
-         "polars", "pyarrow", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
+         "polars", "pyarrow", "pygad", "pymoo", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
          "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
