@@ -4,7 +4,8 @@ Our functions check what they need, in their own order. NumPy alone knows which 
 in a call it finds first, and what class of exception it raises. So NumPy makes a call that failed
 once more, on stand-ins of the arrays (their shapes and dtypes, filled with ones; a few whole
 numbers as they are), and its exception is raised in place of ours. Where NumPy raises nothing
-although our exception is about types, NumPy takes such a call, and makes it. Otherwise the values are wrong, and our exception stays.
+although our exception is about types, NumPy takes such a call, and makes it. Otherwise the values
+are wrong, and our exception stays.
 
 Of two exceptions of one class NumPy's has the right words, unless they tell of the values of
 arrays, which stand-ins have not. Such words change where stand-ins have other values, so NumPy's

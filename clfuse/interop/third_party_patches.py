@@ -427,8 +427,8 @@ PACKAGES: Final[dict[str, Turn]] = {
     ),
     **dict.fromkeys(  # they read
         ("arviz", "awkward", "catboost", "control", "corner", "lightgbm", "mlxtend",
-         "polars", "pyarrow", "pygad", "pymoo", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
-         "tensornetwork", "uproot", "xgboost"),
+         "polars", "pyarrow", "pygad", "pymoo", "qiskit", "seaborn", "shap",
+         "sklearn", "sparse", "statsmodels", "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
     "scipy": called_back(deeply(host_view)),
