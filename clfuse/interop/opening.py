@@ -51,7 +51,7 @@ OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 """Parameters, and attributes of estimators, that are false where what is given is written to."""
 
-IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg"))
+IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg", "splprep"))
 """Functions whose compiled code writes to what they are given, or asks as if it did."""
 
 ESTIMATORS: Final = ("sklearn",)

@@ -18,6 +18,9 @@ sparse = pytest.importorskip("scipy.sparse")
 pandas = pytest.importorskip("pandas")
 
 
+CIRCLE = np.stack([np.cos(np.linspace(0, 6.28, 9)), np.sin(np.linspace(0, 6.28, 9))])
+
+
 class Square:
     """A function of the program's that is an object."""
 
@@ -38,6 +41,7 @@ CALLED: dict[str, Callable[[Any], Any]] = {
     "lists of axes": lambda m: sparse.coo_array(m.ones((2, 3, 4))).tensordot(
         m.ones((4, 3)), (m.asarray([2, 1]), m.asarray([0, 1]))
     ),
+    "periodic": lambda m: interpolate.splprep(m.asarray(CIRCLE) + 0, s=0, per=1)[1],
     "maximum": lambda m: sparse.csr_array(m.eye(3)).maximum(m.ones((3, 3))),
 }  # fmt: skip
 
