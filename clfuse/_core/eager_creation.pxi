@@ -52,7 +52,11 @@ cdef inline bint is_plain_argument(object value):
     if kind is not type and kind is not str and not isinstance(value, DTYPE):
         return isinstance(value, type) and is_native(value)
     known = known_words.get(value)
-    return is_native(value) if known is None else known
+    if known is None:
+        known = is_native(value)
+    if known and kind is not type and kind is not str and value.kind in "biufc":
+        return value.metadata is None  # equal to one without; StringDType has no memory for it
+    return known
 
 
 cdef inline double extent_of(object value):

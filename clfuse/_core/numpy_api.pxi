@@ -210,4 +210,6 @@ cdef PyObject *native_dtype(PyObject *array) except? NULL:
     if 0 <= number < MOST_TYPES and dtypes[number] == dtype:
         return dtype
     found = native.get(<object>dtype)
+    if found is not None and (<object>dtype).metadata is not None:
+        return NULL  # equal to one without
     return NULL if found is None else <PyObject *>found

@@ -6,6 +6,7 @@ of one element takes no memory on the device: it is a constant of the program.
 
 from __future__ import annotations
 
+import array
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import lru_cache
@@ -252,9 +253,15 @@ def _stored(part: Any, dtype: np.dtype) -> Node:
     return convert(node_of(part), dtype)
 
 
+_BUFFERS: Final = (array.array, memoryview)
+
+
 def as_mask(where: Any) -> Handle:
-    """A ``where=`` argument: arrays must be bool, anything else is taken for one by truth."""
-    if not hasattr(type(where), "__array_function__"):
+    """A ``where=`` argument: arrays, and buffers, must be bool, anything else is taken for one by
+    truth."""
+    if isinstance(where, _BUFFERS) or hasattr(type(where), "__array__"):
+        where = where if isinstance(where, Handle) else np.asarray(where)
+    elif not hasattr(type(where), "__array_function__"):
         is_mixed = isinstance(where, list | tuple) and contains_handles(where)
         where = stack_sequence(where) if is_mixed else np.asarray(where, dtype=BOOL)
     mask: Handle = as_handle(where)

@@ -69,6 +69,12 @@ MOST_NOT_NATIVE: Final = 1024
 _native: dict[np.dtype, np.dtype | None] = {}
 
 
+def has_metadata(native: np.dtype | None, dtype: np.dtype) -> bool:
+    """Whether a dtype that is equal to a native one has metadata, which that has not. (Others are
+    not asked: NumPy 2.4's StringDType has no memory for an answer.)"""
+    return native is not None and dtype.metadata is not None
+
+
 def native_dtype(dtype: np.dtype) -> np.dtype | None:
     """The one object for a dtype that lives on the device, None for all others.
 
@@ -80,10 +86,12 @@ def native_dtype(dtype: np.dtype) -> np.dtype | None:
     """
     found = _native.get(dtype, dtype)
     if found is dtype and dtype not in _native:
-        # Equal dtypes that carry metadata, or C's `long long`, must not replace the usual object.
+        # C's `long long`, which is equal, must not replace the usual object.
         found = DTYPES.get(dtype.name) if dtype.isnative and dtype.names is None else None
-        if found is not None or len(_native) < MOST_NOT_NATIVE:
+        if (found is not None or len(_native) < MOST_NOT_NATIVE) and not has_metadata(found, dtype):
             _native[dtype] = found
+    if found is not dtype and has_metadata(found, dtype):
+        return None
     if settings.fp64 == "downcast" and found is not None and needs_fp64(found) and lacks_fp64():
         return DTYPES["complex64" if found.kind == "c" else "float32"]
     return found

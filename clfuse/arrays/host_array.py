@@ -371,8 +371,9 @@ def wrap_result(value: Any, device: Any) -> Any:
         if standard[0] and type(value) in SCALARS:
             return handles.result(wrap_result(np.asarray(value), device)._storage.node)
         return value
-    dtype = NATIVE_DTYPES.get(value.dtype)
-    if dtype is None:
+    found = value.dtype
+    dtype = NATIVE_DTYPES.get(found)
+    if dtype is None or (dtype is not found and found.metadata is not None):
         return value
     if not value.flags.c_contiguous:
         return _turned(value, device)

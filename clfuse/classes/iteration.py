@@ -123,7 +123,7 @@ class flatiter:
         flat = reshape_view(self.base, (len(self),))
         shape = subscripts.get(flat, index).shape
         if not shape:
-            subscripts.put(flat, index, value)
+            _put_one(flat, index, value)
         elif math.prod(shape):
             # NumPy repeats the values for as long as there are elements to fill.
             subscripts.put(flat, index, resize(value, shape))
@@ -142,6 +142,16 @@ class flatiter:
         return self.copy() != other
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _put_one(flat: Any, index: Any, value: Any) -> None:
+    """``flat[index] = value``, one element: NumPy has one error for all that is no such number."""
+    try:
+        subscripts.put(flat, index, value)
+    except (TypeError, ValueError, OverflowError):
+        if not isinstance(index, int | np.integer):
+            raise
+        raise ValueError("Error setting single item of array.") from None
 
 
 _COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"

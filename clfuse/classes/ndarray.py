@@ -474,6 +474,7 @@ class scalar(_Common, metaclass=ScalarType):
         return dir(self._dtype.type)
 
 
+ndarray.__index__ = operators.to_index  # type: ignore[attr-defined]
 for _name in ("__mul__", "__rmul__"):
     setattr(scalar, _name, operators.product_of_scalar(operators.table()[_name]))
 
@@ -491,9 +492,11 @@ def _of_number(name: str) -> Any:
 
 
 for _dtype, _class in handle.SCALAR_OF.items():
-    for _name in ("__trunc__", "__floor__", "__ceil__"):
+    for _name in ("__trunc__", "__floor__", "__ceil__", "__getnewargs__"):
         if hasattr(_dtype.type, _name):  # float64 has them of Python's float
             setattr(_class, _name, _of_number(_name))
+    if _dtype.kind in "iu":
+        _class.__index__ = operators.to_index
 
 _OPERATOR = "__add__"
 

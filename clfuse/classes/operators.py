@@ -22,11 +22,12 @@ from clfuse.arrays.conversion import host_scalar, host_view
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import modify, native_dtype, node_of, recorded_array
 from clfuse.arrays.host_array import is_number
-from clfuse.arrays.promotion import constant_of
+from clfuse.arrays.promotion import FLOAT64, constant_of
 from clfuse.dispatch.host_call import HostArguments, announced, count_fallback
 from clfuse.dispatch.registry import UFUNCS
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.ir.nodes import boundary
+from clfuse.ir.trace import tracers
 from clfuse.ir.traced_number import concrete
 from clfuse.numpy_releases import EMPTY_IS_FALSE, ONE_IS_A_NUMBER, POWERS_OF_SCALARS
 from clfuse.runtime.memory.buffers import HostBuffer
@@ -253,6 +254,9 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
                 right = self._storage.node if view is None else node_of(self)
                 return recorded_array(op, (left, right), shape, op.dtype)
             return call(other, self)
+        if kind is complex:
+            answer = _of_complex(other, f"__{short}__", self)
+            return call(other, self) if answer is None else answer
         if _is_subclass(kind):  # it does not know arrays of ours
             reason = f"{kind.__name__} is a subclass of numpy.ndarray"
             with announced(function.__name__, reason):
@@ -265,6 +269,14 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
         return call(other, self) if is_ours else answer
 
     return method
+
+
+def _of_complex(left: complex, operator: str, right: Any) -> Any:
+    """What Python's complex makes of a scalar of float64, which is a float to it: a complex of
+    Python's, which adapts to arrays. None of what it knows nothing of."""
+    ask = getattr(left, operator, None)
+    is_float = type(right) is handles.SCALAR_OF[FLOAT64] and not tracers[0]
+    return ask(float(right)) if is_float and ask is not None else None
 
 
 def in_place(function: ufunc) -> Callable[[Any, Any], Any]:
@@ -517,7 +529,6 @@ def table() -> dict[str, Callable[..., Any]]:
     found["__bool__"] = to_bool
     for name in ("__float__", "__int__", "__complex__"):
         found[name] = python_conversion(CONVERSIONS[name])
-    found["__index__"] = to_index
     return found
 
 

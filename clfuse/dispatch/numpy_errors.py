@@ -2,9 +2,10 @@
 
 Our functions check what they need, in their own order. NumPy alone knows which of several mistakes
 in a call it finds first, and what class of exception it raises. So NumPy makes a call that failed
-once more, on stand-ins of the arrays (their shapes and dtypes, filled with ones), and its exception
-is raised in place of ours. Where NumPy raises nothing although our exception is about types, NumPy
-takes such a call, and makes it. Otherwise the values are wrong, and our exception stays.
+once more, on stand-ins of the arrays (their shapes and dtypes, filled with ones; a few whole
+numbers as they are), and its exception is raised in place of ours. Where NumPy raises nothing
+although our exception is about types, NumPy takes such a call, and makes it. Otherwise the values
+are wrong, and our exception stays.
 
 Of two exceptions of one class NumPy's has the right words, unless they tell of the values of
 arrays, which stand-ins have not. Such words change where stand-ins have other values, so NumPy's
@@ -24,12 +25,17 @@ from typing import Any, Final
 import numpy as np
 
 from clfuse.arrays import handle as handles
+from clfuse.arrays.conversion import host_view
 from clfuse.arrays.handle import Handle, is_writeable
 from clfuse.errors import ClfuseError, warn_user
+from clfuse.ir.trace import tracers
 
 MOST_ELEMENTS: Final = 1 << 16
 """Elements of all stand-ins of a call together: NumPy may have to calculate with them, and must
 not take longer than a moment. Where there are more, our own exception stays."""
+
+MOST_NUMBERS: Final = 64
+"""Whole numbers of an array that may be axes, or places: the stand-in has the same."""
 
 FLAGS: Final = frozenset(("subok", "copy", "keepdims", "overwrite_input", "shuffle"))
 """Arguments of which some functions ignore the value, as it has no meaning here."""
@@ -72,6 +78,8 @@ class _StandIns:
         if isinstance(value, Handle):
             self._take(value._shape)
             made = np.full(value._shape, self._number, value._dtype)
+            if value._dtype.kind in "iu" and made.size <= MOST_NUMBERS and not tracers[0]:
+                made[...] = host_view(value)
             made.flags.writeable = is_writeable(value)
             return made
         if isinstance(value, np.ndarray):

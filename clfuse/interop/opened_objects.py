@@ -111,10 +111,20 @@ class Callback:
         self._turned = turned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._turned(self.__wrapped__(*args, **kwargs))  # type: ignore[attr-defined]
+        return self._turned(self.__wrapped__(*args, **kwargs))
+
+    @property  # type: ignore[misc] # one that cannot be set
+    def __class__(self) -> Any:
+        kind = type(self.__wrapped__)
+        return Callback if issubclass(kind, types.FunctionType | types.MethodType) else kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.__wrapped__, name)
 
     def __reduce__(self) -> Any:
-        return _itself, (self.__wrapped__,)  # type: ignore[attr-defined]
+        return _itself, (self.__wrapped__,)
 
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,10 +12,11 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
 from clfuse.functions.math.ufunc import ufunc
@@ -51,7 +52,7 @@ OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 """Parameters, and attributes of estimators, that are false where what is given is written to."""
 
-IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg"))
+IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg", "splprep"))
 """Functions whose compiled code writes to what they are given, or asks as if it did."""
 
 ESTIMATORS: Final = ("sklearn",)
@@ -99,12 +100,17 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             else (shared if name in written else turn)(value)
             for name, value in kwargs.items()
         }
-        if not (written or begins):
-            return function(*map(turn, args), **named)
-        turns = [shared if place in written else turn for place in range(len(args))]
-        if begins:
-            turns[:1] = [_as_it_is]
-        return function(*[turn(value) for turn, value in zip(turns, args, strict=True)], **named)
+        placed: Iterable[Any] = map(turn, args)
+        if written or begins:
+            turns = [shared if place in written else turn for place in range(len(args))]
+            if begins:
+                turns[:1] = [_as_it_is]
+            placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
+        made = function(*placed, **named)
+        if OUTPUTS.isdisjoint(kwargs):
+            return made
+        same = [name for name in OUTPUTS & named.keys() if made is named[name]]
+        return kwargs[same[0]] if same else made  # ``cdist(x, y, out=z) is z``
 
     return call
 
@@ -169,6 +175,7 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
     from .opened_objects import name_for_pickle, open_subclass
 
     made: dict[str, tuple[Any, Any]] = {}
+    homes = module.__name__, module.__name__.partition(".")[0]  # pandas' functions say the latter
     for name, opened in doors.items():
         kind, is_method, method = name.partition(".")
         if is_method:
@@ -181,7 +188,7 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
         open_one = open_subclass(function, opened) if is_class else opened(function)
         setattr(module, name, open_one)
         name_for_pickle(open_one, module.__name__, name)
-        if getattr(function, "__module__", None) == module.__name__:
+        if getattr(function, "__module__", None) in homes:
             made[name] = function, open_one
     if not made:
         return
@@ -228,12 +235,22 @@ def _open_method(kind: Any, name: str, opened: Opened) -> None:
     if isinstance(function, staticmethod | classmethod):  # Python makes one of `__new__`
         setattr(kind, name, type(function)(opened(function.__func__)))
     elif inspect.isroutine(function) and callable(function) and hasattr(function, "__get__"):
-        setattr(kind, name, opened(function))  # what has no `__get__` is no method
+        _put(kind, name, opened(function))  # what has no `__get__` is no method
     elif isinstance(function, types.GetSetDescriptorType):
         plain = function.__get__, function.__set__, function.__delete__, function.__doc__
         setattr(kind, name, property(plain[0], opened(plain[1]), *plain[2:]))
     elif isinstance(function, property) and function.fset is not None:
         setattr(kind, name, function.setter(opened(function.fset)))
+
+
+def _put(kind: type, name: str, method: Any) -> None:
+    """``kind.name = method``; of a class in C that lets nobody do so by the compiled part alone."""
+    if _is_open(kind):
+        setattr(kind, name, method)
+        return
+    core = loading.load()
+    if core is not None and name[:2] != "__":
+        core.put_method(kind, name, method)
 
 
 def _has_doors(name: str) -> bool:
@@ -322,17 +339,29 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
     """`_public` of one of `IN_PYTHON`."""
     for key, value in vars(module).items():
         if key[0] == "_":
+            if module.__name__.startswith(WITH_BASES) and _is_class_of(module, value):
+                for name, method in vars(value).items():
+                    if name[0] != "_" and type(method) is types.FunctionType:
+                        yield f"{key}.{name}"
             continue
         if type(value) is types.FunctionType:
             of_package = (value.__module__ or "").partition(".")[0] == package
             if of_package and not is_private and not hasattr(value, "of_package"):
                 yield key
-        elif issubclass(type(value), type) and value.__module__ == module.__name__:
-            if not _is_open(value):
-                continue
+        elif _is_class_of(module, value):
             for name, method in vars(value).items():
                 if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
                     yield f"{key}.{name}"
+
+
+WITH_BASES: Final = "scipy.sparse._"
+"""Modules whose private classes have the methods of the public ones; the operators of these know
+our arrays."""
+
+
+def _is_class_of(module: types.ModuleType, value: Any) -> bool:
+    is_class = issubclass(type(value), type) and value.__module__ == module.__name__
+    return is_class and _is_open(value)
 
 
 _DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))
@@ -366,7 +395,7 @@ class Doors:
                 if found is not None:
                     break
         loader = getattr(found, "loader", None)
-        if loader is not None:
+        if loader is not None and not isinstance(loader, type):  # a class loads what is built in
             execute = loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:

@@ -15,6 +15,8 @@ and takes a lazy scalar for an object. So pandas and json get NumPy's scalars in
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -22,11 +24,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.functions.math.ufunc import ufunc
+
+from .protocols import INSTALLED
 
 Turn = Callable[[Any], Any]
 
@@ -35,13 +40,17 @@ Turn = Callable[[Any], Any]
 
 
 def arrays(turn: Turn) -> Turn:
-    """`turn` of an array of ours, also in a list; anything else as it is."""
+    """`turn` of an array of ours and NumPy's scalar for a lazy one, also in a list; anything else
+    as it is."""
 
     def turned(value: Any) -> Any:
-        if isinstance(value, Handle):
+        kind = type(value)
+        if kind in handles.SCALARS:
+            return host_scalar(value)
+        if issubclass(kind, Handle):
             return turn(value)
-        if type(value) is list and any(isinstance(item, Handle) for item in value):
-            return [turn(item) if isinstance(item, Handle) else item for item in value]
+        if kind is list and any(issubclass(type(item), Handle) for item in value):
+            return [turned(item) if issubclass(type(item), Handle) else item for item in value]
         return value
 
     return turned
@@ -89,7 +98,9 @@ def called_back(turned: Turn) -> Turn:
         kind = type(value)
         if kind is ufunc:
             return value.numpy
-        if kind in CALLED:
+        if kind in CALLED or (
+            not isinstance(value, type) and _is_called(kind)  # type: ignore[arg-type]
+        ):
             from .opened_objects import Callback
 
             return Callback(value, deeply(host_copy))
@@ -98,7 +109,23 @@ def called_back(turned: Turn) -> Turn:
     return with_results
 
 
-CALLED: Final = frozenset((types.FunctionType, types.MethodType, functools.partial))
+@functools.lru_cache(maxsize=256)
+def _is_called(kind: type) -> bool:
+    """Whether objects of a class are called as functions of the program's: the class has a method
+    for that which is written in Python and belongs to no package, or is one of our functions'."""
+    method = getattr(kind, "__call__", None)  # noqa: B004 (the method, not whether there is one)
+    if (getattr(kind, "__module__", None) or "").partition(".")[0] == "clfuse":
+        return method is not None and not issubclass(kind, Handle)
+    if type(method) is not types.FunctionType or hasattr(inspect.unwrap(method), "of_package"):
+        return False
+    file = method.__code__.co_filename
+    return INSTALLED.isdisjoint(file.split(os.sep)) and "importlib" not in file
+
+
+_core: Final = loading.load()
+CALLED: Final = frozenset(
+    (types.FunctionType, types.MethodType, functools.partial, *((_core.Front,) if _core else ()))
+)
 """Kinds of functions that programs hand to packages."""
 
 in_shared_memory: Final = deeply(seen_by_numpy)
@@ -146,18 +173,31 @@ _NUMPYS: Final = np.empty(0)
 
 in_host_view: Final = arrays(host_view)
 
+
+def _column(value: Any) -> Any:
+    """What columns are made of: pandas copies an array of NumPy's, since its release 3."""
+    if type(value) is not handles.ARRAY:
+        return numbers(value)
+    release = getattr(sys.modules.get("pandas"), "__version__", "")
+    return host_copy(value) if release[:2] in ("", "1.", "2.") else host_view(value)
+
+
 _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "json.encoder": {"JSONEncoder.iterencode": functools.partial(numbers, depth=DEEPEST)},
     **{
         f"pandas.core.{module}": dict.fromkeys(names.split(), numbers)
         for module, names in (
             ("frame", "DataFrame.__init__ DataFrame.__setitem__ DataFrame.insert"
-             " DataFrame.from_records DataFrame.from_dict"),
-            ("series", "Series.__init__ Series.__setitem__"),
+             " DataFrame.from_records DataFrame.from_dict DataFrame.diff DataFrame.round"
+             " DataFrame.nlargest DataFrame.nsmallest DataFrame.quantile"),
+            ("series", "Series.__init__ Series.__setitem__ Series.diff Series.round"
+             " Series.autocorr Series.repeat Series.quantile"),
             ("generic", "NDFrame.fillna NDFrame.replace NDFrame.clip NDFrame.where NDFrame.mask"
-             " NDFrame.head NDFrame.tail NDFrame.rolling NDFrame.sample NDFrame.shift"),
+             " NDFrame.head NDFrame.tail NDFrame.rolling NDFrame.sample NDFrame.shift NDFrame.xs"
+             " NDFrame.pct_change NDFrame.ewm NDFrame.expanding NDFrame.truncate"),
             ("indexing", "_LocationIndexer.__setitem__ _ScalarAccessIndexer.__setitem__"
-             " _AtIndexer.__setitem__ _LocationIndexer.__getitem__"),
+             " _AtIndexer.__setitem__ _LocationIndexer.__getitem__ _AtIndexer.__getitem__"
+             " _ScalarAccessIndexer.__getitem__"),
             ("indexes.base", "Index.__new__ Index.insert"),
             ("indexes.multi", "MultiIndex.from_arrays MultiIndex.from_product"
              " MultiIndex.from_tuples"),
@@ -178,19 +218,23 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
 }  # fmt: skip
 
 _CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
+    "indexing": {"_LocationIndexer.__setitem__": _column},
     "series": {
-        **dict.fromkeys(("Series.apply", "Series.map"), called_back(numbers)),
+        **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), called_back(numbers)),
+        "Series.__init__": _column,
         "Series._flex_method": in_host_view,
     },
     "frame": {
+        "DataFrame.__init__": _column,
         **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
         **dict.fromkeys(
-            ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method"), in_host_view
+            ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method", "DataFrame.set_index"),
+            in_host_view,
         ),
     },
 }
 """Methods of pandas' that make arrays of what a function of the program's gives, and those by which
-`frame.add(x)` and its like take operands."""
+`frame.add(x)` and its like take operands; what makes columns, also of nothing."""
 
 DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     # What is given as an index (a mask is no list of names) passes the first, what a Series or a
@@ -235,6 +279,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     ),
     "sklearn.neighbors._kd_tree": dict.fromkeys(
         ("KDTree", "KDTree32", "KDTree64"), in_shared_memory
+    ),
+    "sklearn.tree._tree": dict.fromkeys(
+        ("Tree.apply", "Tree.decision_path", "Tree.predict"), in_host_view
     ),
     "scipy._lib.array_api_compat.common._helpers": {
         "array_namespace": arrays(_of_its_namespace), "device": arrays(_of_its_namespace),
@@ -308,8 +355,48 @@ def _keep_generators(random: Any) -> None:
     random.default_rng = default_rng
 
 
+RECEIVERS: Final[Mapping[str, str]] = {
+    "datetime": "timedelta date.fromtimestamp datetime.fromtimestamp datetime.utcfromtimestamp",
+    "decimal": "Decimal Decimal.from_float",
+    "numpy": "datetime64 dtype object_ timedelta64 void",
+    "time": "ctime gmtime localtime sleep",
+}
+"""Module -> classes and functions in C that read the memory of a float, or of a number of NumPy's;
+at most 16 classes and 12 functions."""
+
+
+def _take_numbers(module: types.ModuleType) -> None:
+    """Have the receivers of a module take lazy scalars, with the compiled part."""
+    core = loading.load()
+    if core is None:
+        return
+    for name in RECEIVERS[module.__name__].split():
+        owner, _, last = name.rpartition(".")
+        kind = getattr(module, owner, None) if owner else module
+        receiver = vars(kind).get(last) if kind is not None else None
+        if receiver is not None:
+            core.let_take_numbers(receiver, numbers)
+
+
+class _ByWrapped(dict[Any, Any]):
+    """A table by function, in which one that is opened stands where the function itself does."""
+
+    def __missing__(self, function: Any) -> Any:
+        if not hasattr(function, "__wrapped__"):
+            raise KeyError(function)
+        return self[function.__wrapped__]
+
+
+def _find_opened(api: Any) -> None:
+    """Let SciPy's table of what its functions can do know those that are opened."""
+    if hasattr(api, "xp_capabilities_table"):
+        api.xp_capabilities_table = _ByWrapped(api.xp_capabilities_table)
+
+
 PATCHES: Final[Mapping[str, Callable[[types.ModuleType], None]]] = {
+    **dict.fromkeys(RECEIVERS, _take_numbers),
     "numpy.random": _keep_generators,
+    "scipy._lib._array_api": _find_opened,
     "autoray.autoray": _foreign("register_with_autoray"),
     "casadi.casadi": _foreign("register_with_casadi"),
     "deap.creator": _foreign("enter_table", "class_replacers"),
@@ -338,8 +425,8 @@ PACKAGES: Final[dict[str, Turn]] = {
     ),
     **dict.fromkeys(  # they read
         ("arviz", "awkward", "catboost", "control", "corner", "lightgbm", "mlxtend",
-         "polars", "pyarrow", "qiskit", "seaborn", "shap", "sklearn", "sparse", "statsmodels",
-         "tensornetwork", "uproot", "xgboost"),
+         "polars", "pyarrow", "pygad", "pymoo", "qiskit", "seaborn", "shap",
+         "sklearn", "sparse", "statsmodels", "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
     "scipy": called_back(deeply(host_view)),

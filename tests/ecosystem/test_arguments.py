@@ -297,3 +297,14 @@ def test_a_compiled_class_is_still_its_own() -> None:
     assert pickle.loads(pickle.dumps(kind)) is kind
     with pytest.raises(sampling.UNURANError):
         kind(clfuse.asarray([-0.2, 0.5, 0.7]))
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+def test_what_is_written_to_is_what_is_returned(host_us: int) -> None:
+    distance = pytest.importorskip("scipy.spatial.distance")
+    with clfuse.config.override(host_us=host_us):
+        points, between, pairs = clfuse.asarray(VALUES), clfuse.zeros((8, 8)), clfuse.zeros(28)
+        assert distance.cdist(points, points + 1, out=between) is between
+        assert distance.pdist(points, out=pairs) is pairs
+        np.testing.assert_allclose(between, distance.cdist(VALUES, VALUES + 1))
+        np.testing.assert_allclose(pairs, distance.pdist(VALUES))

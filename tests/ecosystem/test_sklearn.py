@@ -15,6 +15,7 @@ import pytest
 
 import clfuse
 from tests.ecosystem.comparing import agree
+from tests.support.marks import compiled
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn import (
@@ -31,6 +32,7 @@ from sklearn import (
     pipeline,
     preprocessing,
     svm,
+    tree,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
@@ -117,10 +119,10 @@ def test_trees_of_both_precisions_take_radii_of_ours(kind: str) -> None:
     module = importlib.import_module(f"sklearn.neighbors._{kind[:-4].lower()}_tree")
     public, double, single = (getattr(module, kind + suffix) for suffix in ("", "64", "32"))
     radii = np.linspace(0, 3, 4)
-    for tree, dtype in ((double, "f8"), (single, "f4")):
+    for tree_class, dtype in ((double, "f8"), (single, "f4")):
         points = POINTS.astype(dtype)
-        expected = tree(points).two_point_correlation(points[:3], radii)
-        found = tree(clfuse.asarray(points)).two_point_correlation(
+        expected = tree_class(points).two_point_correlation(points[:3], radii)
+        found = tree_class(clfuse.asarray(points)).two_point_correlation(
             clfuse.asarray(points)[:3], clfuse.linspace(0, 3, 4)
         )
         np.testing.assert_array_equal(np.asarray(found), expected)
@@ -156,3 +158,16 @@ ON_THE_DEVICE: dict[str, Callable[[Any], Any]] = {
 def test_arrays_on_the_device_are_taken_as_numpys(name: str) -> None:
     with clfuse.config.override(host_us=0):
         agree(ON_THE_DEVICE[name], rtol=1e-6)
+
+
+@compiled
+@pytest.mark.parametrize("host_us", [0, 50])
+def test_the_tree_of_an_estimator_takes_arrays(host_us: int) -> None:
+    points = POINTS.astype(np.float32)
+    made = tree.DecisionTreeClassifier(random_state=0).fit(points, points[:, 0] > 0)
+    with clfuse.config.override(host_us=host_us):
+        for name in ("apply", "predict", "decision_path"):
+            method = getattr(made.tree_, name)
+            difference = method(clfuse.asarray(points) * 1) != method(points)
+            assert not difference.sum()
+    assert type(pickle.loads(pickle.dumps(made.tree_))) is type(made.tree_)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clfuse
+from tests.support.processes import python
 
 LINE = np.linspace(0.0, 1.0, 6)
 
@@ -62,8 +64,33 @@ NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "applied to rows": lambda pd, x: pd.DataFrame({"y": LINE}).apply(
         lambda row: (x * row["y"]).sum(), axis=1
     ),
+    "one place": lambda pd, x: pd.Series([
+        pd.Series(LINE).at[_whole(x)], pd.DataFrame({"y": LINE}).iat[_whole(x), 0]
+    ]),
+    "a row": lambda pd, x: pd.DataFrame({"y": LINE}).xs(_whole(x)),
+    "differences": lambda pd, x: pd.Series(LINE).diff(_whole(x)) + pd.Series(
+        LINE + 1
+    ).pct_change(_whole(x)),
+    "combined": lambda pd, x: pd.Series(LINE).combine(x.max(), lambda a, b: a + b),
+    "operands": lambda pd, x: pd.DataFrame({"y": LINE, "z": LINE}).add([x.max(), x.sum()]),
+    "an operand": lambda pd, x: pd.DataFrame({"y": np.arange(3, dtype="i4")}).pow(
+        (x[:2] > 0).sum().astype(np.int32)
+    ),
+    "an index": lambda pd, x: pd.DataFrame({"y": LINE}).set_index(x * 2),
+    "no rows": lambda pd, x: pd.Series(x[:0]).combine_first(pd.Series(x[:0])),
+    "an empty table": lambda pd, x: pd.DataFrame(x[:0].reshape(0, 2), columns=["y", "z"]),
     "mapped in a table": lambda pd, x: pd.DataFrame({"y": LINE}).map(lambda y: (x * y).max()),
 }
+
+
+def test_functions_of_pandas_that_came_first_are_opened(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    program = (
+        "import pandas, clfuse\n"
+        "print(len(pandas.date_range('2000', periods=clfuse.full(3, 2).max())))"
+    )
+    done = python("-c", program, cwd=tmp_path, CLFUSE_HOST_US="0")
+    assert done.stdout.split() == ["2"], done.stderr
 
 
 def _whole(x: Any) -> Any:

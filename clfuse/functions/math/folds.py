@@ -265,9 +265,10 @@ def _initial_node(initial: Any, dtype: np.dtype) -> Node:
         if initial._shape:
             raise ValueError("Input object to reduce initial value must be a scalar")
         return convert(node_of(initial), dtype)
+    is_traced = isinstance(initial, TracedNumber)
+    if not is_traced and np.ndim(initial):
+        raise ValueError("Input object to reduce initial value must be a scalar")
     if isinstance(initial, np.ndarray | np.generic):
-        if initial.ndim:
-            raise ValueError("Input object to reduce initial value must be a scalar")
         number = np.asarray(initial)[()]
         return convert(build.constant(number), dtype)  # type: ignore[arg-type] # the same
     return scalar(initial, dtype)

@@ -138,6 +138,8 @@ def array(
         wanted = requested_dtype(dtype)
         made = stack_sequence(object, wanted)
     else:
+        if isinstance(dtype, Handle):
+            requested_dtype(dtype)  # NumPy would take its attribute of that name
         options = {} if ndmax is None else {"ndmax": ndmax}
         host = array_of(object, *(() if dtype is None else (dtype,)), **options)
         if isinstance(host, Handle):

@@ -378,6 +378,8 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     if not all(-rank <= axis < rank for axis in axes):
         raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={rank}.")
     first, second = (axis % rank for axis in axes)
+    if isinstance(k, Handle | np.ndarray) and np.size(k) == 1:  # type: ignore[arg-type]
+        k = host_view(k).item() if isinstance(k, Handle) else k.item()
     if not hasattr(type(k), "__index__"):
         raise NotNative("by what is no integer")  # NumPy before 2.5 takes it, and then warns
     turns = as_index(k) % 4

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from clfuse.numpy_releases import PADS_BY_AXIS
+from tests.support.agreement import assert_same_error
 
 FLOAT64_WAS_PYTHONS = np.nanquantile(np.ones(1, "e"), np.float64(0.5)).dtype == np.float16
 """Whether the installed NumPy, an older one, takes a float64 for a number of Python's there."""
@@ -396,7 +397,7 @@ def test_an_array_is_no_dtype(xp: ModuleType) -> None:
     for call in (
         lambda: xp.zeros(2, dtype=given), lambda: xp.arange(3, dtype=given),
         lambda: given.view(given), lambda: given.astype(given), lambda: xp.sum(given, dtype=given),
-        lambda: xp.full(2, 1, given),
+        lambda: xp.full(2, 1, given), lambda: xp.asarray([1, 2], given),
     ):  # fmt: skip
         _raises(call, TypeError, "Cannot construct a dtype from an array")
 
@@ -409,3 +410,44 @@ def test_distances_of_a_roll_are_cut_one_by_one(xp: ModuleType) -> None:
             expected = np.roll(host, shift)
         np.testing.assert_array_equal(np.asarray(xp.roll(xp.asarray(host), shift)), expected)
     _raises(lambda: xp.roll(xp.asarray(host), [[1, 2]]), ValueError, "scalars or 1D sequences")
+
+
+ONE_CALL: dict[str, Callable[[Any], Any]] = {
+    "initial": lambda m: m.max(m.ones(2), initial=[5.0]),
+    "initial of a sum": lambda m: m.sum(m.ones((2, 3)), axis=0, initial=(5,)),
+    "buffer": lambda m: m.sum(m.ones(2), where=array("b", [1, 0])),
+    "axes": lambda m: m.flip(m.ones((2, 3)), m.array([0, 5])),
+    "order of axes": lambda m: m.transpose(m.ones((2, 3)), m.array([1, 5])),
+    "text": lambda m: m.zeros(3).flat.__setitem__(1, "a"),
+    "object": lambda m: m.zeros(3).flat.__setitem__(1, {}),
+    "nothing": lambda m: m.zeros(3, int).flat.__setitem__(1, None),
+    "too large": lambda m: m.zeros(3, "i1").flat.__setitem__(1, 1000),
+    "turns": lambda m: m.rot90(m.ones((2, 3)), m.array([1, 1])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_CALL)
+def test_arguments_in_arrays_have_numpys_errors(xp: ModuleType, name: str) -> None:
+    assert_same_error(ONE_CALL[name], xp)
+
+
+def test_turns_may_be_an_array_of_one_number(xp: ModuleType) -> None:
+    host = np.arange(6).reshape(2, 3)
+    for turns in (1, [3]):
+        expected = np.rot90(host, np.array(turns))
+        np.testing.assert_array_equal(xp.rot90(xp.asarray(host), xp.array(turns)), expected)
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+def test_dtypes_with_metadata_keep_it(
+    xp: ModuleType, host_us: int, setting: Callable[..., None]
+) -> None:
+    setting(host_us=host_us)
+    for plain in ("f4", "i8"):
+        dtype = np.dtype(plain, metadata={"unit": "m"})  # type: ignore[call-overload]
+        made = (
+            xp.zeros(2, dtype), xp.ones(2, dtype), xp.full(2, 1, dtype), xp.array([1], dtype),
+            xp.arange(3).astype(dtype), xp.zeros_like(xp.zeros(2, dtype)), xp.empty(2, dtype),
+        )  # fmt: skip
+        assert [array.dtype.metadata["unit"] for array in made] == ["m"] * len(made)
+        assert xp.zeros(2, plain).dtype.metadata is None

@@ -1,0 +1,72 @@
+"""Objects that packages call as functions, and the methods of SciPy's sparse arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clfuse
+from tests.ecosystem.comparing import agree
+
+linalg = pytest.importorskip("scipy.linalg")
+interpolate = pytest.importorskip("scipy.interpolate")
+optimize = pytest.importorskip("scipy.optimize")
+sparse = pytest.importorskip("scipy.sparse")
+pandas = pytest.importorskip("pandas")
+
+
+CIRCLE = np.stack([np.cos(np.linspace(0, 6.28, 9)), np.sin(np.linspace(0, 6.28, 9))])
+
+
+class Square:
+    """A function of the program's that is an object."""
+
+    shift = 2.0
+
+    def __init__(self, m: Any) -> None:
+        self.m = m
+
+    def __call__(self, x: Any) -> Any:
+        return self.m.asarray(x) ** 2 - self.shift
+
+
+CALLED: dict[str, Callable[[Any], Any]] = {
+    "funm": lambda m: linalg.funm(m.asarray([[1.0, 2.0], [0.0, 3.0]]), Square(m)),
+    "root": lambda m: optimize.root(Square(m), m.ones(3)).x,
+    "series": lambda m: pandas.Series([m.arange(3), m.arange(2)]).map(m.sum).to_numpy(),
+    "tensordot": lambda m: sparse.coo_array(m.eye(3)).tensordot(m.ones((3, 2)), 1),
+    "lists of axes": lambda m: sparse.coo_array(m.ones((2, 3, 4))).tensordot(
+        m.ones((4, 3)), (m.asarray([2, 1]), m.asarray([0, 1]))
+    ),
+    "periodic": lambda m: interpolate.splprep(m.asarray(CIRCLE) + 0, s=0, per=1)[1],
+    "maximum": lambda m: sparse.csr_array(m.eye(3)).maximum(m.ones((3, 3))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", CALLED)
+def test_called_objects_give_numpys_results(name: str, host_us: int) -> None:
+    with clfuse.config.override(host_us=host_us):
+        agree(CALLED[name], rtol=1e-6)
+
+
+def test_what_stands_for_an_object_is_one_of_its_class() -> None:
+    from clfuse.interop.third_party_patches import called_back, in_host_view
+
+    made = called_back(in_host_view)(Square(clfuse))
+    assert isinstance(made, Square)
+    assert made.shift == 2.0
+    assert type(made(np.ones(2))) is np.ndarray
+    assert called_back(in_host_view)(Square) is Square
+
+
+def test_scipys_table_of_functions_knows_opened_ones() -> None:
+    api = pytest.importorskip("scipy._lib._array_api")
+    if not hasattr(api, "xp_capabilities_table"):
+        pytest.skip("a release without the table")
+    assert api.xp_capabilities_table[interpolate.make_interp_spline]
+    with pytest.raises(KeyError):
+        api.xp_capabilities_table[Square]
