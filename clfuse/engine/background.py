@@ -103,21 +103,38 @@ class _Collector:
     """
 
     def __init__(self) -> None:
-        self.is_paused = False
         self.is_wanted = False
+        self._working = 0  # threads: a destructor may have begun another one
+
+    @property
+    def is_paused(self) -> bool:
+        return self._working > 0
 
     def pause(self) -> None:
-        self.is_wanted = gc.isenabled()
-        self.is_paused = True
-        gc.disable()
+        with _lock:
+            if not self._working:
+                self.is_wanted = gc.isenabled()
+            self._working += 1
+            gc.disable()
 
     def go_on(self) -> None:
-        self.is_paused = False
-        if self.is_wanted:
-            gc.enable()
+        with _lock:
+            self._working -= 1
+            if not self._working and self.is_wanted:
+                gc.enable()
+
+    def begin_anew(self) -> None:
+        """In a forked process, where no thread works."""
+        if self._working:
+            self._working = 0
+            if self.is_wanted:
+                gc.enable()
 
 
 _collector: Final = _Collector()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_collector.begin_anew)
 
 
 def let_collect() -> None:
@@ -213,17 +230,20 @@ def is_left() -> bool:
 
 
 def _work() -> None:
+    _collector.pause()
     while True:
         with _lock:
             if not _waiting:
-                _thread[:] = [each for each in _thread if each is not threading.current_thread()]
+                others = [each for each in _thread if each is not threading.current_thread()]
+                _collector.go_on()  # from here on nothing is made here that it would look at
+                _thread[:] = others
                 return
             work = _waiting.popleft()
-        _collector.pause()
         try:
             work.run()
-        finally:
+        except BaseException:
             _collector.go_on()
+            raise
 
 
 @functools.cache

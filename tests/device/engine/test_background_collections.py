@@ -64,3 +64,22 @@ def test_evaluations_beside_the_thread_leave_the_collector_on(xp: ModuleType) ->
     begun.append(True)
     background.finish()
     assert gc.isenabled()
+
+
+def test_the_collector_goes_on_when_the_last_of_two_threads_ends(xp: ModuleType) -> None:
+    """A destructor within `begin` may have begun another one."""
+    collector = background._Collector()
+    for is_wanted in (True, False):
+        (gc.enable if is_wanted else gc.disable)()
+        try:
+            collector.pause()
+            collector.pause()
+            collector.go_on()
+            assert not gc.isenabled()
+            collector.go_on()
+            assert gc.isenabled() is is_wanted
+            collector.pause()
+            collector.begin_anew()
+            assert gc.isenabled() is is_wanted
+        finally:
+            gc.enable()
