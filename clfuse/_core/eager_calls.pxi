@@ -106,13 +106,14 @@ cdef double stretched(Work *work) noexcept:
 
 cdef enum:
     LOOPS_OF_A_FOLD = 3  # what one of a fold takes, in those of an operation by elements
+    SHORT_ROW = 32  # as `policy.cost.SHORT_ROW`
 
 
 cdef void note_loops(Work *work, bint by_axes) noexcept:
     """Set `inner_loops` for what reads arrays, along axes or as a whole."""
     global inner_loops
     inner_loops = 0
-    if by_axes and work.rank > 1 and work.extents[0] > 0:
+    if by_axes and work.rank > 1 and 0 < work.extents[0] < SHORT_ROW:
         inner_loops = LOOPS_OF_A_FOLD * work.elements / work.extents[0]
 
 

@@ -44,6 +44,9 @@ RUN: Final = 24
 FUNCTION_WEIGHT: Final = 8
 """Additions from which on an operation is many lines of a kernel: `exp` is the lightest."""
 
+SHORT_ROW: Final = 32
+"""Elements of a row below which a fold takes NumPy longer for its inner loops than for these."""
+
 _CALLING: Final = frozenset(("philox_bits", "philox_more_bits"))
 
 
@@ -241,8 +244,9 @@ def _additions(kind: Kind, node: Node, costs: Costs) -> float:
     if kind is Kind.LIBRARY:
         return work * costs.library_additions
     if kind is Kind.REDUCE:
-        extents = node.inputs[0].shape
-        loops = work / extents[-1] if len(extents) > 1 and node.shape and work else 0.0
+        extents = [extent for extent in node.inputs[0].shape if extent != 1]
+        is_short = len(extents) > 1 and 0 < extents[-1] < SHORT_ROW
+        loops = work / extents[-1] if is_short else 0.0
         return work + loops * costs.fold_loop_additions
     if kind is Kind.GATHER:  # of what is read from only the chosen elements are touched
         return (work - size_of(node.inputs[0].shape)) * costs.gather_additions

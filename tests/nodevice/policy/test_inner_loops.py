@@ -57,6 +57,8 @@ def test_rows_that_are_apart_cost_a_loop_each() -> None:
     along = build.reduce("add", x, (1,), FLOAT64)
     assert cost(along) == 4000 + 4000 / 3 * COSTS.fold_loop_additions
     assert cost(build.reduce("add", array(3000), (0,), FLOAT64)) == 3001
+    assert cost(build.reduce("add", array(1, 3000, 1), (1,), FLOAT64)) == 3001
+    assert cost(build.reduce("add", array(30, 100), (1,), FLOAT64)) == 3030
 
 
 def test_the_compiled_part_counts_the_same_loops() -> None:
