@@ -66,7 +66,7 @@ def test_evaluations_beside_the_thread_leave_the_collector_on(xp: ModuleType) ->
     assert gc.isenabled()
 
 
-def test_the_collector_goes_on_when_the_last_of_two_threads_ends(xp: ModuleType) -> None:
+def test_the_collector_goes_on_with_the_last_thread(xp: ModuleType) -> None:
     """A destructor within `begin` may have begun another one."""
     collector = background._Collector()
     for is_wanted in (True, False):
