@@ -46,9 +46,8 @@ class DeviceBase:
         Why it is not usable, once that is known.
     forked : bool
         Whether this process was forked from one that used it, or, of PoCL, that listed it: the
-        driver's threads stayed behind,
-        nothing can be enqueued. Its memory is still there where it is the host's, and NumPy
-        calculates (`clfuse.interpreter.interpret`).
+        driver's threads stayed behind, nothing can be enqueued. Its memory is still there where it
+        is the host's, and NumPy calculates (`clfuse.interpreter.interpret`).
     lost : bool
         Whether it worked, and its context is gone (`runtime.context.lost`). It stays so;
         `set_device` puts another object in its place.

@@ -23,7 +23,6 @@ from clfuse.schedule.records import (
     Access,
     Carried,
     Held,
-    Index,
     Item,
     Kernel,
     Load,
@@ -35,7 +34,7 @@ from clfuse.target.traits import DeviceTraits
 
 from . import local_tiles, map_ranges, tiles
 from .positions import counted
-from .vector_axis import accesses, best_along, suits_vectors
+from .vector_axis import PLACED, accesses, best_along, suits_vectors
 
 MAX_LANES: Final = 16
 """The widest vector of OpenCL C."""
@@ -74,9 +73,6 @@ OVERSHOOT_OF_ITEM: Final = 128
 (64 elements), its runs whole blocks of rows."""
 
 
-_PLACED: Final = (Load, Index)
-"""Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
-
 _LOADED: Final = (Load, Carried, Held)
 
 
@@ -101,7 +97,7 @@ def finish_map(kernel: Kernel, traits: DeviceTraits) -> Kernel:
 def _kept_accesses(kernel: Kernel) -> Iterator[Access]:
     for phase in kernel.phases:
         for item in phase.epilogue:
-            if isinstance(item, _PLACED):
+            if isinstance(item, PLACED):
                 yield item.access
         for store in phase.results:
             yield store.access
@@ -191,7 +187,7 @@ def merge_dimensions(kernel: Kernel) -> Kernel:
 def with_accesses(items: list[Item], change: Any) -> list[Item]:
     """The items with `change` applied to every access."""
     return [
-        replace(item, access=change(item.access)) if isinstance(item, _PLACED) else item
+        replace(item, access=change(item.access)) if isinstance(item, PLACED) else item
         for item in items
     ]
 

@@ -19,9 +19,9 @@ from clfuse.schedule.cost import weight_of
 from clfuse.schedule.records import Access, Index, Kernel, Load
 from clfuse.target.traits import DeviceTraits
 
-__all__ = ["accesses", "best_along", "suits_vectors"]
+__all__ = ["PLACED", "accesses", "best_along", "suits_vectors"]
 
-_PLACED: Final = (Load, Index)
+PLACED: Final = (Load, Index)
 """Items with an access; a tuple, because to write ``Load | Index`` makes a type at every look."""
 
 STRIDED_NS: Final = 1.1
@@ -38,7 +38,7 @@ def accesses(kernel: Kernel) -> Iterator[Access]:
     """Where the loops of all phases read and write."""
     for phase in kernel.phases:
         for item in phase.body:
-            if isinstance(item, _PLACED):
+            if isinstance(item, PLACED):
                 yield item.access
         for store in phase.stores:
             yield store.access
