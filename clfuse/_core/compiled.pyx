@@ -103,6 +103,7 @@ cdef object new_storage(object node):
 include "unstored_arrays.pxi"
 include "host_memory.pxi"
 include "basic_indices.pxi"
+include "temporaries.pxi"
 
 
 cdef extern from *:
@@ -462,13 +463,14 @@ were asked is recorded then, and nobody has to look at the operands again."""
 
 cdef object at_once(
     binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object ours,
-    object other, bint is_second
+    object other, bint is_second, int number_of_operator, int spare
 ):
     """``operator(ours, other)``, or of these in the other order where ours `is_second`; `DEFER`
     where not all lies on the host or it has to be done elsewhere.
 
     `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
-    an array of the other operand's dtype."""
+    an array of the other operand's dtype; `spare`, which operands may be temporaries: only with the
+    `number_of_operator`."""
     global is_for_kernels, inner_loops
     cdef double additions
     cdef bint is_little, is_number = False
@@ -527,21 +529,31 @@ cdef object at_once(
             number = number_like(<PyObject *>one, two)
             if number is not None:
                 two = number
-        if is_second:
-            value = calculated(operator, function, two, one)
-        else:
-            value = calculated(operator, function, one, two)
+        answer = DEFER
+        if spare and type(two) is NUMPY:
+            answer = reused(number_of_operator, spare, ours, other, one, two, is_second)
+        if answer is DEFER:
+            if is_second:
+                value = calculated(operator, function, two, one)
+            else:
+                value = calculated(operator, function, one, two)
         if number is not None:
             two = None
             number_back(number)
+        if answer is not DEFER:
+            if use is BY_ROWS or use is SELECTED:
+                note_here(answer, use)
+            return answer
     answer = made(value, get(ours, h_shape), device_of(ours))
     if (use is BY_ROWS or use is SELECTED) and type(answer) is ARRAY:
         note_here(answer, use)
     return answer
 
 
-cdef object at_once_alone(unaryfunc operator, object function, double weight, object ours):
-    """As `at_once`, of one operand."""
+cdef object at_once_alone(
+    unaryfunc operator, object function, double weight, object ours, bint is_spare
+):
+    """As `at_once`, of one operand, which may be a temporary if it `is_spare`."""
     global is_for_kernels, inner_loops
     cdef double additions
     is_for_kernels = False
@@ -554,6 +566,10 @@ cdef object at_once_alone(unaryfunc operator, object function, double weight, ob
     if not is_for_now(use, additions):
         is_for_kernels = True
         return DEFER
+    if is_spare and is_reused_alone(ours, one, function):
+        if use is SELECTED:
+            note_here(ours, use)
+        return ours
     if operator != NULL and not is_large_work and is_left_to_numpy():
         value = operator(one)
     else:
@@ -677,7 +693,9 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
             return plain(self, other)
         is_here = is_on_host(self)
         if is_here:
-            answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
+            answer = at_once(
+                NULL, apply, weight, NO_LOOP, False, self, other, False, 0, NOTHING_SPARE
+            )
             if answer is not DEFER:
                 return answer
             if not is_for_kernels:
@@ -690,7 +708,9 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
             if not is_here and is_on_host(other) and (
                 stored_here(self, other, weight) is not None
             ):
-                answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, False)
+                answer = at_once(
+                    NULL, apply, weight, NO_LOOP, False, self, other, False, 0, NOTHING_SPARE
+                )
                 if answer is not DEFER:
                     return answer
             op = loops.get((get(self, h_dtype), get(other, h_dtype)))
@@ -729,7 +749,9 @@ def reflected(plain, apply, double weight, dict loops):
         if not is_ours(self) or not (kind is float or kind is int):
             return plain(self, other)
         if is_on_host(self):
-            answer = at_once(NULL, apply, weight, NO_LOOP, False, self, other, True)
+            answer = at_once(
+                NULL, apply, weight, NO_LOOP, False, self, other, True, 0, NOTHING_SPARE
+            )
             if answer is not DEFER:
                 return answer
             if not is_for_kernels:
@@ -759,7 +781,7 @@ def unary(plain, apply, double weight, dict loops):
         if not is_ours(self):
             return plain(self)
         if is_on_host(self):
-            answer = at_once_alone(NULL, apply, weight, self)
+            answer = at_once_alone(NULL, apply, weight, self, False)
             if answer is not DEFER:
                 return answer
             if not is_for_kernels:

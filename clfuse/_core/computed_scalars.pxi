@@ -59,7 +59,9 @@ cdef object before_array(
     one = computed_number(left)
     if one is DEFER:
         return DEFER
-    return at_once(operator, function, weight, which, of_one_dtype, right, one, is_second)
+    return at_once(
+        operator, function, weight, which, of_one_dtype, right, one, is_second, 0, NOTHING_SPARE
+    )
 
 
 cdef object of_numbers(binaryfunc operator, int number, object left, object right):

@@ -29,6 +29,7 @@ NAMES_OF_OPERATORS = (
 """Without underscores, as they are numbered here."""
 
 cdef binaryfunc operators[OPERATORS]  # NumPy's
+cdef list ufuncs  # of the operators
 cdef double weights[OPERATORS]
 cdef int loops_of[OPERATORS]  # their numbers, or `NO_LOOP`
 cdef double weight_of_comparison
@@ -55,11 +56,13 @@ cdef inline object combined(int number, object left, object right):
     if type(left) is ARRAY:
         if is_ours(left):
             answer = at_once(
-                operators[number], None, weights[number], loops_of[number], True, left, right, False
+                operators[number], None, weights[number], loops_of[number], True, left, right, False,
+                number, spare_among(left, right)
             )
     elif is_ours(right):
         answer = at_once(
-            operators[number], None, weights[number], loops_of[number], True, right, left, True
+            operators[number], None, weights[number], loops_of[number], True, right, left, True,
+            number, spare_among(right, left)
         )
     return in_turn(number, left, right) if answer is DEFER else answer
 
@@ -124,9 +127,17 @@ cdef object slot_power(object left, object right, object modulo):
         weight = 1 if type(right) is int and right == 2 else weights[POWER]
         if type(left) is ARRAY:
             if is_ours(left):
-                answer = at_once(to_the_power, None, weight, NO_LOOP, False, left, right, False)
+                if type(right) is int and right == 2 and clfuse_is_lone(<PyObject *>left):
+                    answer = at_once_alone(NULL, numpy_square, weight, left, True)
+                else:
+                    answer = at_once(
+                        to_the_power, None, weight, NO_LOOP, False, left, right, False, POWER,
+                        NOTHING_SPARE,
+                    )
         elif is_ours(right):
-            answer = at_once(to_the_power, None, weight, NO_LOOP, False, right, left, True)
+            answer = at_once(
+                to_the_power, None, weight, NO_LOOP, False, right, left, True, POWER, NOTHING_SPARE
+            )
         if answer is DEFER:
             answer = in_turn(POWER, left, right)
         return answer
@@ -136,18 +147,24 @@ cdef object slot_power(object left, object right, object modulo):
 cdef object slot_negative(object array):
     answer = DEFER
     if is_ours(array):
-        answer = at_once_alone(numpys.nb_negative, numpy_negative, weight_of_negative, array)
+        answer = at_once_alone(
+            numpys.nb_negative, numpy_negative, weight_of_negative, array,
+            clfuse_is_lone(<PyObject *>array),
+        )
     return usual_numbers.nb_negative(array) if answer is DEFER else answer
 
 
 cdef object slot_absolute(object array):
     answer = DEFER
     if is_ours(array):
-        answer = at_once_alone(numpys.nb_absolute, numpy_absolute, weight_of_absolute, array)
+        answer = at_once_alone(
+            numpys.nb_absolute, numpy_absolute, weight_of_absolute, array,
+            clfuse_is_lone(<PyObject *>array),
+        )
     return usual_numbers.nb_absolute(array) if answer is DEFER else answer
 
 
-cdef object numpy_negative, numpy_absolute
+cdef object numpy_negative, numpy_absolute, numpy_square
 
 
 cdef binaryfunc comparison(int which) noexcept:
@@ -167,7 +184,8 @@ cdef object slot_compare(object left, object right, int which):
     answer = DEFER
     if is_ours(left):
         answer = at_once(
-            comparison(which), None, weight_of_comparison, COMPARING + which, True, left, right, False
+            comparison(which), None, weight_of_comparison, COMPARING + which, True, left, right, False,
+            0, NOTHING_SPARE
         )
     return usual_comparison(left, right, which) if answer is DEFER else answer
 
@@ -340,7 +358,7 @@ def put_into_slots(names):
     done to it."""
     global forward, backward, changing, weight_of_comparison, usual_numbers
     global usual_comparison, usual_indices, weight_of_negative, weight_of_absolute
-    global numpy_negative, numpy_absolute
+    global numpy_negative, numpy_absolute, numpy_square, ufuncs
     cdef Class *kind = <Class *><PyObject *>ARRAY
     cdef PyNumberMethods *numbers = kind.tp_as_number
     cdef int number
@@ -355,6 +373,8 @@ def put_into_slots(names):
     weight_of_comparison = names["weights"]["lt"]
     weight_of_negative, weight_of_absolute = names["weights"]["neg"], names["weights"]["abs"]
     numpy_negative, numpy_absolute = names["negative"], names["absolute"]
+    numpy_square = names["square"]
+    ufuncs = [names["ufuncs"][name] for name in NAMES_OF_OPERATORS]
     operators[ADD], operators[SUBTRACT] = numpys.nb_add, numpys.nb_subtract
     operators[MULTIPLY], operators[DIVIDE] = numpys.nb_multiply, numpys.nb_true_divide
     operators[FLOOR_DIVIDE], operators[REMAINDER] = numpys.nb_floor_divide, numpys.nb_remainder

@@ -67,7 +67,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         if quick.results != 1:
             return with_options(quick, args, {})
         if is_ours(one) and is_on_host(one):
-            answer = at_once_alone(NULL, quick.function, quick.weight, one)
+            answer = at_once_alone(NULL, quick.function, quick.weight, one, False)
             if answer is not DEFER or not is_for_kernels:
                 return answer
         return DEFER if quick.fast is None else quick.fast(one)
@@ -77,7 +77,8 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if type(one) is ARRAY:
         if is_ours(one) and is_on_host(one):
             answer = at_once(
-                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False
+                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False,
+                0, NOTHING_SPARE
             )
             if answer is not DEFER or not is_for_kernels:
                 return answer
@@ -88,7 +89,8 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if type(two) is ARRAY:
         if is_ours(two) and is_on_host(two):
             answer = at_once(
-                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True
+                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True,
+                0, NOTHING_SPARE
             )
             if answer is not DEFER or not is_for_kernels:
                 return answer

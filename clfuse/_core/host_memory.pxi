@@ -214,15 +214,16 @@ cdef inline bint share_cell(object one, object two):
 
 # -- writing ---------------------------------------------------------------------------------------
 
-cdef bint is_owned(object storage) except -1:
+cdef bint is_owned(object storage, int names) except -1:
     """Whether the memory of a cell on the host may be written to; where not, somebody else may see
-    it, and `eager.writes.writable_memory` has to look closer."""
-    # No names that count: one reference each, the cell's, the node's and the buffer's.
+    it, and `eager.writes.writable_memory` has to look closer. The array there has so many `names`.
+    """
+    # Without them one reference each, the cell's, the node's and the buffer's.
     cdef PyObject *node = peek(storage, s_node)
     cdef PyObject *buffer = look(node, n_buffer)
     cdef PyObject *array = look(buffer, b_array)
     cdef PyObject *window = look(buffer, b_window)
-    cdef Py_ssize_t count = 1 if window == NULL or window == <PyObject *>None else 2
+    cdef Py_ssize_t count = names + (1 if window == NULL or window == <PyObject *>None else 2)
     if Py_REFCNT(node) != 1 or Py_REFCNT(buffer) != 1 or Py_REFCNT(array) != count:
         return False
     if array_base(array) != NULL:
@@ -261,6 +262,6 @@ cdef object written(object handle):
     storage = <object>cell_in(handle)
     if puts_bytes(handle, <object>look(peek(storage, s_node), n_dtype)):
         return None
-    if not is_owned(storage) and plain_owned(storage) is None:
+    if not is_owned(storage, 0) and plain_owned(storage) is None:
         return None
     return here(handle)

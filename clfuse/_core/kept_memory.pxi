@@ -2,8 +2,9 @@
 `compiled.pyx`.
 
 The system's allocator gives the memory of large arrays back, and fresh pages take longer than an
-addition. NumPy avoids that where an expression writes to its own temporaries, which it cannot know
-of arrays of ours. So its results get memory by this allocator, which keeps some of what was freed.
+addition. NumPy avoids that where an expression writes to its own temporaries, as operators of ours
+do (`temporaries.pxi`), but functions do not. So results get memory by this allocator, which keeps
+some of what was freed.
 Arrays remember the allocator that they came from, whoever holds them in the end.
 """
 

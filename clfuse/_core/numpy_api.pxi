@@ -19,6 +19,7 @@ cdef extern from "numpy/arrayobject.h":
     PyObject *PyArray_BASE(PyArrayObject *)
     PyArray_Descr *PyArray_DESCR(PyArrayObject *)
     int PyArray_FLAGS(PyArrayObject *)
+    int PyArray_ITEMSIZE(PyArrayObject *)
     object PyArray_NewFromDescr(
         PyTypeObject *, PyArray_Descr *, int, npy_intp *, npy_intp *, void *, int, PyObject *
     )

@@ -207,5 +207,7 @@ def _names_of_slots() -> dict[str, Any]:
     return {
         "absolute": np.absolute,
         "negative": np.negative,
+        "square": np.square,
+        "ufuncs": {short: getattr(np, name) for short, name in names.items()},
         "weights": {short: UFUNCS[name].weight for short, name in names.items()},
     }

@@ -15,11 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from clfuse._core import loading
 from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.program import Program, Step
 from tests.fuzz.reference import Observation, Reference, execute, namespace
 from tests.support import agreement
+
+if loading.load() is not None:
+    loading.load().reuse_from(1)  # memory of small temporaries, too
 
 
 @dataclass(frozen=True, slots=True)
