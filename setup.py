@@ -67,8 +67,12 @@ def compiled() -> list[Extension]:
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
-        # Random numbers have the bits of the kernels', which contract nothing either.
-        extra_compile_args=["-g0", "-ffp-contract=off"] if os.name == "posix" else [],
+        # Random numbers have the bits of the kernels', which contract nothing either. What is an
+        # error from GCC 14 on is one everywhere.
+        extra_compile_args=[
+            "-g0", "-ffp-contract=off", "-Werror=incompatible-pointer-types",
+            "-Werror=int-conversion", "-Werror=implicit-function-declaration",
+        ] if os.name == "posix" else [],
     )
     found: list[Extension] = cythonize([module], build_dir="build", force=True)
     for extension in found:

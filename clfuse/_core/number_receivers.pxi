@@ -176,15 +176,15 @@ cdef extern from *:
     CLFUSE_RECEIVER(10)
     CLFUSE_RECEIVER(11)
 
-    #define CLFUSE_ROW(number) \\
+    #define CLFUSE_RECEIVER_ROW(number) \\
         {clfuse_one_##number, clfuse_several_##number, clfuse_named_##number}
 
     static const struct {
         PyCFunction one, several;
         PyCFunctionWithKeywords named;
     } clfuse_rows[] = {
-        CLFUSE_ROW(0), CLFUSE_ROW(1), CLFUSE_ROW(2), CLFUSE_ROW(3), CLFUSE_ROW(4), CLFUSE_ROW(5),
-        CLFUSE_ROW(6), CLFUSE_ROW(7), CLFUSE_ROW(8), CLFUSE_ROW(9), CLFUSE_ROW(10), CLFUSE_ROW(11),
+        CLFUSE_RECEIVER_ROW(0), CLFUSE_RECEIVER_ROW(1), CLFUSE_RECEIVER_ROW(2), CLFUSE_RECEIVER_ROW(3), CLFUSE_RECEIVER_ROW(4), CLFUSE_RECEIVER_ROW(5),
+        CLFUSE_RECEIVER_ROW(6), CLFUSE_RECEIVER_ROW(7), CLFUSE_RECEIVER_ROW(8), CLFUSE_RECEIVER_ROW(9), CLFUSE_RECEIVER_ROW(10), CLFUSE_RECEIVER_ROW(11),
     };
 
     #define CLFUSE_ROWS ((int)(sizeof(clfuse_rows) / sizeof(clfuse_rows[0])))

@@ -12,8 +12,8 @@ cdef extern from *:
     #include <string.h>
 
     /* What OpenCL C says otherwise. Vectors have one lane here. */
-    typedef uint64_t cf_word;
-    typedef int64_t cf_whole;
+    typedef unsigned long long cf_word;  /* as Cython has them */
+    typedef long long cf_whole;
     typedef int64_t cf_bits64;
     typedef int32_t cf_bits32;
     static inline cf_whole as_cf_whole(cf_word value) { return (cf_whole)value; }

@@ -38,7 +38,8 @@ cdef struct scalar_step:
 @cython.cdivision(True)
 cdef double one_step(scalar_step *step, const double *numbers, word key, word position) noexcept:
     cdef int code = step.code
-    cdef double a, b, drawn, parameters[MOST_PARAMETERS]
+    cdef double parameters[MOST_PARAMETERS]
+    cdef double a, b, drawn
     cdef word bits
     if code == DO_OF_BITS:
         bits = philox_bits_cf_whole(0, <long long>key, <long long>(position + step.at[1]))

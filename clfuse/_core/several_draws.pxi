@@ -37,7 +37,8 @@ def few_outcomes(generator, long long trials, object chances):
     cdef double *given
     cdef double sums[2 * MOST_OUTCOMES]
     cdef long long numbers[2 * MOST_OUTCOMES]
-    cdef double total = 0, first, share, parameters[2]
+    cdef double parameters[2]
+    cdef double total = 0, first, share
     cdef long long drawn
     cdef word key, position
     if not 0 < count <= MOST_OUTCOMES:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from clfuse._core import loading
 
 TOP = Path(__file__).parent.parent.parent
 DOCKERFILE = TOP / "ci" / "Dockerfile"
@@ -93,6 +97,18 @@ def linted(path: Path) -> tuple[int, str]:
         pytest.skip("no hadolint")
     done = subprocess.run([hadolint, "--no-color", path], capture_output=True, text=True)
     return done.returncode, done.stdout
+
+
+def test_the_compiled_part_is_built_where_a_compiler_is() -> None:
+    # An extension that does not compile is left out of the package without a word.
+    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
+    headers = Path(sysconfig.get_path("include"), "Python.h")
+    if shutil.which(compiler) is None or not headers.is_file():
+        pytest.skip("there is no C compiler, or no header of Python's")
+    loading.load()
+    if loading.state().startswith("off"):
+        pytest.skip(loading.state())
+    assert loading.state() == "in use", "pip install -v -e . --no-deps shows why"
 
 
 def test_hadolint_has_nothing_to_say_of_the_dockerfile():
