@@ -12,15 +12,18 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
 from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
+from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
+from clfuse.numpy_submodules import Submodule
+from clfuse.user_frames import passed_over
 
 from .protocols import INSTALLED
 from .third_party_patches import (
@@ -43,8 +46,9 @@ __all__ = ["install", "open_compiled", "open_doors"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
-_LOOKED_INTO: Final = frozenset((dict, list, slice, tuple, ufunc, *CALLED))
-"""Kinds of arguments, beside our arrays, that may be turned into others."""
+_AT_ONCE: Final = frozenset((Submodule, ufunc, *CALLED))
+_CONTAINERS: Final = frozenset((dict, list, slice, tuple))
+"""Kinds of arguments, beside our arrays, that may be turned into others, or have some in them."""
 
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
@@ -77,54 +81,84 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
 
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
-    write to these, they share memory."""
-    looked_into = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO}
+    write to these, or has asked for memory that it may write to, they share memory."""
+    at_once = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_AT_ONCE}
+    looked_into = at_once | _CONTAINERS
     always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
+    within = f"{(getattr(function, '__module__', None) or '').partition('.')[0]}."
+    path = getattr(function, "__qualname__", ".").rpartition("<locals>.")[2]
+    repeats = begins or "." not in path  # a method may have changed its object before
 
     def shared(value: Any) -> Any:
         return turned(in_shared_memory(value))
 
     @functools.wraps(function)
+    @passed_over
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values()) if kwargs else args
-        if looked_into.isdisjoint(map(type, given)):
+        nonlocal always
+        kinds = set(map(type, (*args, *kwargs.values()) if kwargs else args))
+        if looked_into.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
             return function(*args, **kwargs)
+        if at_once.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
+            # Lists that the package gives itself have passed one of these before.
+            caller = sys._getframe(1).f_globals.get("__name__") or ""
+            if caller.startswith(within):
+                return function(*args, **kwargs)
+        places = _places_of_parameters(function) if is_python else {}
+        options = {name: args[place] for name, place in places.items() if place < len(args)}
+        options |= kwargs
         owner = getattr(args[0], "__dict__", {}) if args else {}
-        turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
-        written = _written_by(function) if is_python else ()
+        turn = shared if always or _overwrites(options) or _overwrites(owner) else turned
+        written = _written_by(function) if is_python else OUTPUTS
         named = {
-            name: in_shared_memory(value)
-            if name in OUTPUTS
-            else (shared if name in written else turn)(value)
-            for name, value in kwargs.items()
+            name: (shared if name in written else turn)(value) for name, value in kwargs.items()
         }
-        placed: Iterable[Any] = map(turn, args)
-        if written or begins:
-            turns = [shared if place in written else turn for place in range(len(args))]
-            if begins:
-                turns[:1] = [_as_it_is]
-            placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
-        made = function(*placed, **named)
-        if OUTPUTS.isdisjoint(kwargs):
+        turns = [turn] * len(args)
+        for name in written & options.keys() - kwargs.keys():
+            turns[places[name]] = shared
+        if begins:
+            turns[:1] = [_as_it_is]
+        placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
+        try:
+            made = function(*placed, **named)
+        except ValueError as error:
+            if turn is shared or not (repeats and asks_for_memory(error)):
+                raise
+            if not GENERATORS.isdisjoint(kinds):  # has drawn from it
+                raise
+        else:
+            for name in OUTPUTS & options.keys():  # ``cdist(x, y, out=z) is z``
+                if made is (named[name] if name in kwargs else placed[places[name]]):
+                    return options[name]
             return made
-        same = [name for name in OUTPUTS & named.keys() if made is named[name]]
-        return kwargs[same[0]] if same else made  # ``cdist(x, y, out=z) is z``
+        always = True
+        return call(*args, **kwargs)
 
     return call
 
 
+def asks_for_memory(error: ValueError) -> bool:
+    """Whether a function has raised an error because it may not write to an array: NumPy's words,
+    Cython's of a memoryview, which may want to read alone, and pybind11's."""
+    text = str(error)
+    return "read-only" in text or "not writeable" in text or "not writable" in text
+
+
 @functools.cache
-def _written_by(function: Callable[..., Any]) -> frozenset[int | str]:
-    """The parameters of a package's function, by place and by name, to which it writes."""
+def _written_by(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameters of a package's function to which it writes."""
     from .receivers import parameters_written  # few programs hand arrays to packages
 
-    written = parameters_written(function)
-    if not written:
-        return frozenset()
-    names = inspect.unwrap(function).__code__.co_varnames
-    return written | frozenset(map(names.index, written))
+    return OUTPUTS | parameters_written(function)
+
+
+@functools.cache
+def _places_of_parameters(function: Callable[..., Any]) -> Mapping[str, int]:
+    """Where the parameters of a function in Python are given by place."""
+    code = inspect.unwrap(function).__code__
+    return {name: place for place, name in enumerate(code.co_varnames[: code.co_argcount])}
 
 
 def open_doors(module: types.ModuleType) -> None:
@@ -344,7 +378,7 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
                     if name[0] != "_" and type(method) is types.FunctionType:
                         yield f"{key}.{name}"
             continue
-        if type(value) is types.FunctionType:
+        if type(value) is types.FunctionType or _is_multimethod(value):
             of_package = (value.__module__ or "").partition(".")[0] == package
             if of_package and not is_private and not hasattr(value, "of_package"):
                 yield key
@@ -352,6 +386,11 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
             for name, method in vars(value).items():
                 if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
                     yield f"{key}.{name}"
+
+
+def _is_multimethod(value: Any) -> bool:
+    """Whether a value is one of uarray's, as the functions of `scipy.fft` are."""
+    return type(value).__module__ == "uarray" and hasattr(value, "__wrapped__")
 
 
 WITH_BASES: Final = "scipy.sparse._"
@@ -398,6 +437,7 @@ class Doors:
         if loader is not None and not isinstance(loader, type):  # a class loads what is built in
             execute = loader.exec_module
 
+            @passed_over
             def exec_module(module: types.ModuleType) -> None:
                 _executed.append(module)
                 try:

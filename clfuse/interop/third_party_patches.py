@@ -29,7 +29,9 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
+from clfuse.numpy_submodules import Submodule
 
 from .protocols import INSTALLED
 
@@ -85,6 +87,23 @@ def deeply(turn: Turn) -> Turn:
     return turned
 
 
+def drawn_from(value: Any) -> Any:
+    """For a random generator of ours, or our module of that name, one that draws NumPy's arrays;
+    anything else as it is."""
+    if type(value) is Submodule and value is sys.modules.get("clfuse.random"):
+        value = value.mtrand._rand
+    elif type(value) not in GENERATORS:
+        return value
+    from .opened_objects import Draws
+
+    return Draws(value, _of_draws)
+
+
+def _of_draws(value: Any) -> Any:
+    """What a package gets of a generator: numbers and arrays of NumPy's, or other generators."""
+    return list(map(drawn_from, value)) if type(value) is list else _in_host_copy(value)
+
+
 _PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 DEEPEST_LIST: Final = 4
@@ -92,7 +111,7 @@ DEEPEST_LIST: Final = 4
 
 def called_back(turned: Turn) -> Turn:
     """`turned`; of a function of the program's, one whose results are the package's to write to; of
-    a ufunc of ours, NumPy's."""
+    a random generator of ours, one that draws such; of a ufunc of ours, NumPy's."""
 
     def with_results(value: Any) -> Any:
         kind = type(value)
@@ -103,8 +122,8 @@ def called_back(turned: Turn) -> Turn:
         ):
             from .opened_objects import Callback
 
-            return Callback(value, deeply(host_copy))
-        return turned(value)
+            return Callback(value, _in_host_copy)
+        return turned(drawn_from(value))
 
     return with_results
 
@@ -113,7 +132,8 @@ def called_back(turned: Turn) -> Turn:
 def _is_called(kind: type) -> bool:
     """Whether objects of a class are called as functions of the program's: the class has a method
     for that which is written in Python and belongs to no package, or is one of our functions'."""
-    method = getattr(kind, "__call__", None)  # noqa: B004 (the method, not whether there is one)
+    methods = (vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base))
+    method = next(methods, None)
     if (getattr(kind, "__module__", None) or "").partition(".")[0] == "clfuse":
         return method is not None and not issubclass(kind, Handle)
     if type(method) is not types.FunctionType or hasattr(inspect.unwrap(method), "of_package"):
@@ -127,6 +147,8 @@ CALLED: Final = frozenset(
     (types.FunctionType, types.MethodType, functools.partial, *((_core.Front,) if _core else ()))
 )
 """Kinds of functions that programs hand to packages."""
+
+_in_host_copy: Final = deeply(host_copy)
 
 in_shared_memory: Final = deeply(seen_by_numpy)
 """What compiled code gets that may write to it."""
@@ -263,6 +285,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "numpy._core.defchararray": {"array": in_host_view, "asarray": in_host_view},
     "numpy._core.records": {"array": in_host_view},
     "numpy.lib.recfunctions": {"merge_arrays": in_host_view},
+    "numpy.testing._private.utils": dict.fromkeys(
+        ("assert_equal", "assert_almost_equal"), in_host_view
+    ),
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": in_host_view},
@@ -349,8 +374,9 @@ def _keep_generators(random: Any) -> None:
     @functools.wraps(plain)
     def default_rng(seed: Any = None) -> Any:
         kind = type(seed)
-        is_ours = kind.__module__.startswith("clfuse") and hasattr(kind, "standard_normal")
-        return sys.modules["clfuse"].random.default_rng(seed) if is_ours else plain(seed)
+        if kind.__module__.endswith("opened_objects") and isinstance(seed, random.Generator):
+            return seed
+        return sys.modules["clfuse"].random.default_rng(seed) if kind in GENERATORS else plain(seed)
 
     random.default_rng = default_rng
 

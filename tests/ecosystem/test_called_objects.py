@@ -21,6 +21,11 @@ pandas = pytest.importorskip("pandas")
 CIRCLE = np.stack([np.cos(np.linspace(0, 6.28, 9)), np.sin(np.linspace(0, 6.28, 9))])
 
 
+TURNING = np.array(
+    [[4.0, 3.0, 1.0, -1.0], [-4.5, -3.5, -1.0, 1.0], [9.0, 6.0, -4.0, 4.5], [6.0, 4.0, -3.0, 3.5]]
+)
+
+
 class Square:
     """A function of the program's that is an object."""
 
@@ -35,6 +40,10 @@ class Square:
 
 CALLED: dict[str, Callable[[Any], Any]] = {
     "funm": lambda m: linalg.funm(m.asarray([[1.0, 2.0], [0.0, 3.0]]), Square(m)),
+    "sorted by a function": lambda m: linalg.schur(
+        m.asarray(TURNING) * 1, sort=lambda x: x >= 0.0
+    )[0],
+    "sorted by parts": lambda m: linalg.schur(m.asarray(TURNING) * 1, sort=lambda x, y: x < 0)[0],
     "root": lambda m: optimize.root(Square(m), m.ones(3)).x,
     "series": lambda m: pandas.Series([m.arange(3), m.arange(2)]).map(m.sum).to_numpy(),
     "tensordot": lambda m: sparse.coo_array(m.eye(3)).tensordot(m.ones((3, 2)), 1),
@@ -61,6 +70,13 @@ def test_what_stands_for_an_object_is_one_of_its_class() -> None:
     assert made.shift == 2.0
     assert type(made(np.ones(2))) is np.ndarray
     assert called_back(in_host_view)(Square) is Square
+
+
+def test_objects_without_a_call_are_given_as_they_are() -> None:
+    from clfuse.interop.third_party_patches import called_back, in_host_view
+
+    bits = clfuse.random.Philox4x32(3)
+    assert called_back(in_host_view)(bits) is bits
 
 
 def test_scipys_table_of_functions_knows_opened_ones() -> None:
