@@ -121,6 +121,8 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         if begins:
             turns[:1] = [_as_it_is]
         placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
+        if len(placed) > 1:
+            _keep_identity(args, placed)
         try:
             made = function(*placed, **named)
         except ValueError as error:
@@ -137,6 +139,19 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         return call(*args, **kwargs)
 
     return call
+
+
+def _keep_identity(args: tuple[Any, ...], placed: list[Any]) -> None:
+    """Let an array that is given twice be one object (``csd(x, x)`` is a spectrum of real numbers),
+    in the memory that is shared if one of both is."""
+    first: dict[int, int] = {}
+    for place, value in enumerate(args):
+        before = first.setdefault(id(value), place)
+        if before != place and type(value) is handles.ARRAY:
+            if placed[place].flags.writeable:
+                placed[before] = placed[place]
+            else:
+                placed[place] = placed[before]
 
 
 def asks_for_memory(error: ValueError) -> bool:
@@ -384,7 +399,8 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
                 yield key
         elif _is_class_of(module, value):
             for name, method in vars(value).items():
-                if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
+                is_opened = type(method) in _DESCRIBED or type(method).__name__ == CYTHONS
+                if is_opened and (name[0] != "_" or name in METHODS):
                     yield f"{key}.{name}"
 
 
@@ -404,6 +420,10 @@ def _is_class_of(module: types.ModuleType, value: Any) -> bool:
 
 
 _DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))
+
+CYTHONS: Final = "cython_function_or_method"
+"""The class of the methods of a class in Python that Cython has compiled, in each of its modules;
+those of scipy.spatial's are called by programs."""
 
 _SWIG: Final = "_swigregister"
 """Names of what gives a class the functions of a module that SWIG has made, which must be those of
