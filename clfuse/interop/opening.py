@@ -79,15 +79,17 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
     )
 
 
-def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
+def open_to_ours(
+    function: Callable[..., Any], turned: Turn, within: str = "-"
+) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
-    write to these, or has asked for memory that it may write to, they share memory."""
+    write to these, or has asked for memory that it may write to, they share memory. In lists that
+    modules whose names begin with `within` give nothing is looked for."""
     at_once = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_AT_ONCE}
     looked_into = at_once | _CONTAINERS
     always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
-    within = f"{(getattr(function, '__module__', None) or '').partition('.')[0]}."
     path = getattr(function, "__qualname__", ".").rpartition("<locals>.")[2]
     repeats = begins or "." not in path  # a method may have changed its object before
 
@@ -102,7 +104,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         if looked_into.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
             return function(*args, **kwargs)
         if at_once.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
-            # Lists that the package gives itself have passed one of these before.
+            # What a package that is opened as a whole gives itself has been turned before.
             caller = sys._getframe(1).f_globals.get("__name__") or ""
             if caller.startswith(within):
                 return function(*args, **kwargs)
@@ -342,11 +344,13 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
 def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
     """What opens all that is public of a module."""
 
+    within = f"{module.__name__.partition('.')[0]}."
+
     def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
         is_python = type(function) is types.FunctionType  # what is compiled may have no hash
         known: Any = _opened.get(function) if is_python else None
         if known is None:
-            known = open_to_ours(function, turn)
+            known = open_to_ours(function, turn, within)
             known.of_package = True
             if is_python:
                 _opened[function] = known

@@ -241,6 +241,7 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
 
 _CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "indexing": {"_LocationIndexer.__setitem__": _column},
+    "indexes.base": {"Index.map": called_back(numbers)},
     "series": {
         **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), called_back(numbers)),
         "Series.__init__": _column,
@@ -275,8 +276,11 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         map("roll_{}".format, ("apply first kurt last max mean median_c min nunique quantile rank"
                                " skew sum var").split()), in_host_view,
     ),
+    "pandas.io.formats.printing": {"pprint_thing": in_host_view},
     "pandas.core.groupby.grouper": {"get_grouper": in_host_view},
-    "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
+    "pandas.core.groupby.ops": {  # what a user's function has made
+        "extract_result": numbers, "BaseGrouper.apply_groupwise": called_back(numbers),
+    },
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
     "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": in_host_view},
     "astropy.convolution.kernels": {"CustomKernel.array": in_host_view},

@@ -55,6 +55,39 @@ CALLED: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+def half(m: Any) -> Callable[[Any], Any]:
+    """A function of the program's that gives one number."""
+    return lambda values: m.percentile(values, 50)
+
+
+TABLE = pandas.DataFrame({"a": np.arange(8.0), "b": np.arange(8.0) ** 2})
+GROUPS = [0, 1] * 4
+
+CALLED_BY_PANDAS: dict[str, Callable[[Any], Any]] = {
+    "groups of a column": lambda m: TABLE.a.groupby(GROUPS).apply(half(m)),
+    "groups of a table": lambda m: TABLE.groupby(GROUPS).apply(lambda group: half(m)(group.b)),
+    "labels": lambda m: pandas.Index([1.0, 2.0]).map(half(m)),
+    "several": lambda m: TABLE.agg([half(m), "sum"]).T["sum"],
+    "by name": lambda m: TABLE.groupby(GROUPS).agg(middle=("a", half(m))),
+    "dictionary": lambda m: pandas.Series({"middle": half(m)(TABLE.a)}),
+}
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", CALLED_BY_PANDAS)
+def test_tables_are_made_of_the_numbers_that_functions_give(name: str, host_us: int) -> None:
+    with clfuse.config.override(host_us=host_us):
+        agree(lambda m: CALLED_BY_PANDAS[name](m).to_numpy())
+
+
+def test_arrays_in_tables_are_shown_as_numpys() -> None:
+    shown = [
+        pandas.DataFrame({"a": pandas.Series([m.arange(2.0), m.ones(1)])}).to_string()
+        for m in (np, clfuse)
+    ]
+    assert shown[0] == shown[1]
+
+
 @pytest.mark.parametrize("host_us", [0, 50])
 @pytest.mark.parametrize("name", CALLED)
 def test_called_objects_give_numpys_results(name: str, host_us: int) -> None:
