@@ -124,17 +124,29 @@ class Callback:
         kind = type(self.__wrapped__)
         return Callback if issubclass(kind, types.FunctionType | types.MethodType) else kind
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        is_bound = type(self.__wrapped__) is types.FunctionType and instance is not None
+        return types.MethodType(self, instance) if is_bound else self
+
     @property
     def __code__(self) -> types.CodeType:
-        """As a method has it: f2py counts the arguments there, and leaves out the first."""
+        """The function's: SciPy's `Rbf` counts its arguments."""
         code: types.CodeType = self.__wrapped__.__code__
-        if type(self.__wrapped__) is not types.FunctionType:
-            return code
-        return code.replace(
-            co_argcount=code.co_argcount + 1,
-            co_nlocals=code.co_nlocals + 1,
-            co_varnames=("self", *code.co_varnames),
-        )
+        return code
+
+    @property
+    def im_func(self) -> Any:
+        """What f2py finds the number of arguments by; of an object that is no function it leaves
+        out the first."""
+        function = self.__wrapped__
+        code = function.__code__
+        if type(function) is types.FunctionType:
+            code = code.replace(
+                co_argcount=code.co_argcount + 1,
+                co_nlocals=code.co_nlocals + 1,
+                co_varnames=("self", *code.co_varnames),
+            )
+        return types.SimpleNamespace(__code__=code, __defaults__=function.__defaults__)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

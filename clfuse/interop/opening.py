@@ -56,8 +56,12 @@ OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 """Parameters, and attributes of estimators, that are false where what is given is written to."""
 
-IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg", "splprep"))
-"""Functions whose compiled code writes to what they are given, or asks as if it did."""
+IN_PLACE: Final = frozenset((
+    "cKDTree.count_neighbors", "KDTree.count_neighbors", "NdPPoly.__init__",
+    "NdPPoly.construct_fast", "incr_mean_variance_axis", "lobpcg", "splprep",
+))  # fmt: skip
+"""Functions whose compiled code writes to what they are given, or asks as if it did, then or
+later."""
 
 ESTIMATORS: Final = ("sklearn",)
 """Packages whose objects keep what they are made of as it is, and may write to it later."""
@@ -87,7 +91,7 @@ def open_to_ours(
     modules whose names begin with `within` give nothing is looked for."""
     at_once = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_AT_ONCE}
     looked_into = at_once | _CONTAINERS
-    always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
+    always = getattr(function, "__qualname__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
     path = getattr(function, "__qualname__", ".").rpartition("<locals>.")[2]

@@ -44,6 +44,15 @@ CALLED: dict[str, Callable[[Any], Any]] = {
         m.asarray(TURNING) * 1, sort=lambda x: x >= 0.0
     )[0],
     "sorted by parts": lambda m: linalg.schur(m.asarray(TURNING) * 1, sort=lambda x, y: x < 0)[0],
+    "basis of one": lambda m: interpolate.Rbf(
+        m.arange(5.0), m.sin(m.arange(5.0)), function=lambda r: m.asarray(r) ** 3
+    )(m.asarray([0.5, 1.5])),
+    "basis of two": lambda m: interpolate.Rbf(
+        m.arange(5.0), m.sin(m.arange(5.0)), function=lambda self, r: m.exp(-r / self.epsilon)
+    )(m.asarray([0.5, 1.5])),
+    "pieces": lambda m: interpolate.NdPPoly(
+        m.arange(48.0).reshape(3, 2, 4, 2) / 9, (m.linspace(0, 1, 5), m.linspace(0, 1, 3))
+    )(m.asarray([[0.3, 0.4]])),
     "root": lambda m: optimize.root(Square(m), m.ones(3)).x,
     "series": lambda m: pandas.Series([m.arange(3), m.arange(2)]).map(m.sum).to_numpy(),
     "tensordot": lambda m: sparse.coo_array(m.eye(3)).tensordot(m.ones((3, 2)), 1),
