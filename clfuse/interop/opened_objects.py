@@ -112,8 +112,11 @@ class Callback:
     """
 
     def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
-        functools.update_wrapper(self, function)
-        self._turned = turned
+        own = vars(self)
+        own["__wrapped__"], own["_turned"] = function, turned
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(function, name):
+                own[name] = getattr(function, name)
 
     @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -123,6 +126,9 @@ class Callback:
     def __class__(self) -> Any:
         kind = type(self.__wrapped__)
         return Callback if issubclass(kind, types.FunctionType | types.MethodType) else kind
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)  # `basinhopping` sets ``take_step.stepsize``
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         is_bound = type(self.__wrapped__) is types.FunctionType and instance is not None

@@ -40,6 +40,8 @@ from .third_party_patches import (
     Turn,
     in_host_view,
     in_shared_memory,
+    is_called,
+    is_plain,
 )
 
 __all__ = ["install", "open_compiled", "open_doors"]
@@ -47,8 +49,13 @@ __all__ = ["install", "open_compiled", "open_doors"]
 Opened = Callable[[Any], Callable[..., Any]]
 
 _AT_ONCE: Final = frozenset((Submodule, ufunc, *CALLED))
-_CONTAINERS: Final = frozenset((dict, list, slice, tuple))
+_CONTAINERS: Final = (dict, list, slice, tuple)
 """Kinds of arguments, beside our arrays, that may be turned into others, or have some in them."""
+
+_nobodys: Final[set[tuple[type, ...]]] = set()
+"""Classes of arguments, in the order of calls, of which none concerns us."""
+
+MOST_KINDS: Final = 4096
 
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
@@ -83,14 +90,10 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
     )
 
 
-def open_to_ours(
-    function: Callable[..., Any], turned: Turn, within: str = "-"
-) -> Callable[..., Any]:
+def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
-    write to these, or has asked for memory that it may write to, they share memory. In lists that
-    modules whose names begin with `within` give nothing is looked for."""
+    write to these, or has asked for memory that it may write to, they share memory."""
     at_once = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_AT_ONCE}
-    looked_into = at_once | _CONTAINERS
     always = getattr(function, "__qualname__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
@@ -104,13 +107,17 @@ def open_to_ours(
     @passed_over
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal always
-        kinds = set(map(type, (*args, *kwargs.values()) if kwargs else args))
-        if looked_into.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
+        given = (*args, *kwargs.values()) if kwargs else args
+        key = tuple(map(type, given))
+        if key in _nobodys:
             return function(*args, **kwargs)
+        kinds = set(key)
         if at_once.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
-            # What a package that is opened as a whole gives itself has been turned before.
-            caller = sys._getframe(1).f_globals.get("__name__") or ""
-            if caller.startswith(within):
+            has_lists = any(issubclass(kind, _CONTAINERS) for kind in kinds)
+            is_turned = has_lists and not all(map(is_plain, given))
+            if not is_turned and not any(map(is_called, kinds)):
+                if not has_lists and len(_nobodys) < MOST_KINDS:
+                    _nobodys.add(key)
                 return function(*args, **kwargs)
         places = _places_of_parameters(function) if is_python else {}
         options = {name: args[place] for name, place in places.items() if place < len(args)}
@@ -348,13 +355,11 @@ def _doors_of(module: types.ModuleType) -> Mapping[str, Opened]:
 def _all_doors(module: types.ModuleType, turn: Turn) -> Mapping[str, Opened]:
     """What opens all that is public of a module."""
 
-    within = f"{module.__name__.partition('.')[0]}."
-
     def open_once(function: Callable[..., Any]) -> Callable[..., Any]:
         is_python = type(function) is types.FunctionType  # what is compiled may have no hash
         known: Any = _opened.get(function) if is_python else None
         if known is None:
-            known = open_to_ours(function, turn, within)
+            known = open_to_ours(function, turn)
             known.of_package = True
             if is_python:
                 _opened[function] = known
@@ -371,7 +376,9 @@ def _public(module: types.ModuleType) -> Iterator[str]:
     """The names of a module's own functions, and of its classes' methods."""
     package, _, rest = module.__name__.partition(".")
     if package in IN_PYTHON:
-        yield from _public_in_python(module, package, rest.rpartition(".")[2][:1] == "_")
+        last = rest.rpartition(".")[2]
+        is_private = last[:1] == "_" and not last.endswith("_backend")  # what `scipy.fft` calls
+        yield from _public_in_python(module, package, is_private)
         return
     if any(name.endswith(_SWIG) for name in vars(module)):
         return
@@ -401,7 +408,7 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
                     if name[0] != "_" and type(method) is types.FunctionType:
                         yield f"{key}.{name}"
             continue
-        if type(value) is types.FunctionType or _is_multimethod(value):
+        if type(value) is types.FunctionType:
             of_package = (value.__module__ or "").partition(".")[0] == package
             if of_package and not is_private and not hasattr(value, "of_package"):
                 yield key
@@ -410,11 +417,6 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
                 is_opened = type(method) in _DESCRIBED or type(method).__name__ == CYTHONS
                 if is_opened and (name[0] != "_" or name in METHODS):
                     yield f"{key}.{name}"
-
-
-def _is_multimethod(value: Any) -> bool:
-    """Whether a value is one of uarray's, as the functions of `scipy.fft` are."""
-    return type(value).__module__ == "uarray" and hasattr(value, "__wrapped__")
 
 
 WITH_BASES: Final = "scipy.sparse._"

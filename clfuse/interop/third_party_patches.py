@@ -58,9 +58,9 @@ def arrays(turn: Turn) -> Turn:
     return turned
 
 
-def deeply(turn: Turn) -> Turn:
+def deeply(turn: Turn, other: Turn | None = None) -> Turn:
     """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists, tuples and dicts
-    within each other, NumPy's class for ours; anything else as it is."""
+    within each other, NumPy's class for ours; of anything else what `other` makes of it."""
 
     def turned(value: Any, depth: int = DEEPEST_LIST) -> Any:
         kind: type = type(value)
@@ -69,7 +69,9 @@ def deeply(turn: Turn) -> Turn:
         if issubclass(kind, Handle):
             return turn(value)
         if kind is not dict and not issubclass(kind, tuple | list):
-            return np.ndarray if value is handles.ARRAY else value
+            if value is handles.ARRAY:
+                return np.ndarray
+            return value if other is None else other(value)
         items = value.values() if kind is dict else value
         if not depth or _PLAIN.issuperset(map(type, items)):
             return value
@@ -104,32 +106,43 @@ def _of_draws(value: Any) -> Any:
     return list(map(drawn_from, value)) if type(value) is list else _in_host_copy(value)
 
 
-_PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
+def is_plain(value: Any) -> bool:
+    """Whether a list, a tuple or a dict has nothing in it that could be ours; true of what is none
+    of these."""
+    if type(value) in _PLAIN:
+        return True
+    if isinstance(value, dict):
+        return _PLAIN.issuperset(map(type, value.values()))
+    if isinstance(value, tuple | list):
+        return _PLAIN.issuperset(map(type, value))
+    return not isinstance(value, slice)
+
+
+_PLAIN: Final = frozenset((
+    bool, int, float, complex, str, bytes, type(None), np.ndarray, np.bool_, np.float32,
+    np.float64, np.int64, np.intp,
+))  # fmt: skip
 
 DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
-def called_back(turned: Turn) -> Turn:
-    """`turned`; of a function of the program's, one whose results are the package's to write to; of
-    a random generator of ours, one that draws such; of a ufunc of ours, NumPy's."""
+def called_back(value: Any) -> Any:
+    """For a function of the program's one whose results are the package's to write to; for a random
+    generator of ours, one that draws such; for a ufunc of ours, NumPy's; anything else as it is."""
+    kind = type(value)
+    if kind is ufunc:
+        return value.numpy
+    if kind in CALLED or (
+        not isinstance(value, type) and is_called(kind)  # type: ignore[arg-type]
+    ):
+        from .opened_objects import Callback
 
-    def with_results(value: Any) -> Any:
-        kind = type(value)
-        if kind is ufunc:
-            return value.numpy
-        if kind in CALLED or (
-            not isinstance(value, type) and _is_called(kind)  # type: ignore[arg-type]
-        ):
-            from .opened_objects import Callback
-
-            return Callback(value, _in_host_copy)
-        return turned(drawn_from(value))
-
-    return with_results
+        return Callback(value, _in_host_copy)
+    return drawn_from(value)
 
 
 @functools.lru_cache(maxsize=256)
-def _is_called(kind: type) -> bool:
+def is_called(kind: type) -> bool:
     """Whether objects of a class are called as functions of the program's: the class has a method
     for that which is written in Python and belongs to no package, or is one of our functions'."""
     methods = (vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base))
@@ -196,6 +209,12 @@ _NUMPYS: Final = np.empty(0)
 in_host_view: Final = arrays(host_view)
 
 
+def _with_numbers(value: Any) -> Any:
+    """Numbers of NumPy's, and functions that give such."""
+    made = called_back(value)
+    return numbers(value) if made is value else made
+
+
 def _column(value: Any) -> Any:
     """What columns are made of: pandas copies an array of NumPy's, since its release 3."""
     if type(value) is not handles.ARRAY:
@@ -241,15 +260,15 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
 
 _CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "indexing": {"_LocationIndexer.__setitem__": _column},
-    "indexes.base": {"Index.map": called_back(numbers)},
+    "indexes.base": {"Index.map": _with_numbers},
     "series": {
-        **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), called_back(numbers)),
+        **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), _with_numbers),
         "Series.__init__": _column,
         "Series._flex_method": in_host_view,
     },
     "frame": {
         "DataFrame.__init__": _column,
-        **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
+        **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), _with_numbers),
         **dict.fromkeys(
             ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method", "DataFrame.set_index"),
             in_host_view,
@@ -279,7 +298,7 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "pandas.io.formats.printing": {"pprint_thing": in_host_view},
     "pandas.core.groupby.grouper": {"get_grouper": in_host_view},
     "pandas.core.groupby.ops": {  # what a user's function has made
-        "extract_result": numbers, "BaseGrouper.apply_groupwise": called_back(numbers),
+        "extract_result": numbers, "BaseGrouper.apply_groupwise": _with_numbers,
     },
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
     "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": in_host_view},
@@ -459,7 +478,7 @@ PACKAGES: Final[dict[str, Turn]] = {
          "sklearn", "sparse", "statsmodels", "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
-    "scipy": called_back(deeply(host_view)),
+    "scipy": deeply(host_view, called_back),
 }
 """Package -> what its public functions, and the methods of its classes, get of an argument. More
 are named by CLFUSE_NUMPY_PACKAGES."""
