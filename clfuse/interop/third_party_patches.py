@@ -111,7 +111,7 @@ def is_plain(value: Any) -> bool:
     of these."""
     if type(value) in _PLAIN:
         return True
-    if isinstance(value, dict):
+    if type(value) is dict:
         return _PLAIN.issuperset(map(type, value.values()))
     if isinstance(value, tuple | list):
         return _PLAIN.issuperset(map(type, value))
