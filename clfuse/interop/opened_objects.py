@@ -111,6 +111,8 @@ class Callback:
 
     """
 
+    of_package = True
+
     def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
         own = vars(self)
         own["__wrapped__"], own["_turned"] = function, turned
@@ -188,9 +190,7 @@ class Draws:
         return repr(self._generator)
 
     def __reduce__(self) -> Any:
-        from .third_party_patches import drawn_from
-
-        return drawn_from, (self._generator,)
+        return Draws, (self._generator, self._turned)
 
 
 def open_pointers(ctypeslib: types.ModuleType) -> None:

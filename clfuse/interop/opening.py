@@ -22,7 +22,6 @@ from clfuse.config import at_import
 from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
-from clfuse.numpy_submodules import Submodule
 from clfuse.user_frames import passed_over
 
 from .protocols import INSTALLED
@@ -48,9 +47,8 @@ __all__ = ["install", "open_compiled", "open_doors"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
-_AT_ONCE: Final = frozenset((Submodule, ufunc, *CALLED))
-_CONTAINERS: Final = (dict, list, slice, tuple)
-"""Kinds of arguments, beside our arrays, that may be turned into others, or have some in them."""
+_CONTAINERS: Final = (dict, list, slice, tuple, types.ModuleType)
+"""Classes of arguments that may have others in them."""
 
 _nobodys: Final[set[tuple[type, ...]]] = set()
 """Classes of arguments, in the order of calls, of which none concerns us."""
@@ -93,7 +91,6 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
     write to these, or has asked for memory that it may write to, they share memory."""
-    at_once = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_AT_ONCE}
     always = getattr(function, "__qualname__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
@@ -109,16 +106,8 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         nonlocal always
         given = (*args, *kwargs.values()) if kwargs else args
         key = tuple(map(type, given))
-        if key in _nobodys:
+        if key in _nobodys or _is_nobodys(key, given):
             return function(*args, **kwargs)
-        kinds = set(key)
-        if at_once.isdisjoint(kinds) and GENERATORS.isdisjoint(kinds):
-            has_lists = any(issubclass(kind, _CONTAINERS) for kind in kinds)
-            is_turned = has_lists and not all(map(is_plain, given))
-            if not is_turned and not any(map(is_called, kinds)):
-                if not has_lists and len(_nobodys) < MOST_KINDS:
-                    _nobodys.add(key)
-                return function(*args, **kwargs)
         places = _places_of_parameters(function) if is_python else {}
         options = {name: args[place] for name, place in places.items() if place < len(args)}
         options |= kwargs
@@ -139,9 +128,8 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         try:
             made = function(*placed, **named)
         except ValueError as error:
-            if turn is shared or not (repeats and asks_for_memory(error)):
-                raise
-            if not GENERATORS.isdisjoint(kinds):  # has drawn from it
+            draws = not GENERATORS.isdisjoint(key)  # and would draw again
+            if turn is shared or draws or not (repeats and asks_for_memory(error)):
                 raise
         else:
             for name in OUTPUTS & options.keys():  # ``cdist(x, y, out=z) is z``
@@ -152,6 +140,25 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         return call(*args, **kwargs)
 
     return call
+
+
+def _is_nobodys(key: tuple[type, ...], given: tuple[Any, ...]) -> bool:
+    """Whether none of the arguments, of these classes, is ours, has ours in it or calls ours."""
+    kinds = set(key)
+    if not (_ours().isdisjoint(kinds) and GENERATORS.isdisjoint(kinds)):
+        return False
+    has_lists = any(issubclass(kind, _CONTAINERS) for kind in kinds)
+    if (has_lists and not all(map(is_plain, given))) or any(map(is_called, kinds)):
+        return False
+    if not has_lists and len(_nobodys) < MOST_KINDS:
+        _nobodys.add(key)
+    return True
+
+
+@functools.cache
+def _ours() -> frozenset[type]:
+    """Classes of arguments that are turned into others."""
+    return handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), ufunc, *CALLED}  # type: ignore[no-any-return]
 
 
 def _keep_identity(args: tuple[Any, ...], placed: list[Any]) -> None:

@@ -31,7 +31,6 @@ from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
-from clfuse.numpy_submodules import Submodule
 
 from .protocols import INSTALLED
 
@@ -92,7 +91,7 @@ def deeply(turn: Turn, other: Turn | None = None) -> Turn:
 def drawn_from(value: Any) -> Any:
     """For a random generator of ours, or our module of that name, one that draws NumPy's arrays;
     anything else as it is."""
-    if type(value) is Submodule and value is sys.modules.get("clfuse.random"):
+    if isinstance(value, types.ModuleType) and value is sys.modules.get("clfuse.random"):
         value = value.mtrand._rand
     elif type(value) not in GENERATORS:
         return value
@@ -107,15 +106,15 @@ def _of_draws(value: Any) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a list, a tuple or a dict has nothing in it that could be ours; true of what is none
-    of these."""
+    """Whether a list, a tuple or a dict has nothing in it that could be ours, and a value is no
+    module."""
     if type(value) in _PLAIN:
         return True
     if type(value) is dict:
         return _PLAIN.issuperset(map(type, value.values()))
     if isinstance(value, tuple | list):
         return _PLAIN.issuperset(map(type, value))
-    return not isinstance(value, slice)
+    return not isinstance(value, slice | types.ModuleType)
 
 
 _PLAIN: Final = frozenset((
@@ -148,7 +147,8 @@ def is_called(kind: type) -> bool:
     methods = (vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base))
     method = next(methods, None)
     if (getattr(kind, "__module__", None) or "").partition(".")[0] == "clfuse":
-        return method is not None and not issubclass(kind, Handle)
+        is_turned = hasattr(kind, "of_package") or issubclass(kind, Handle)
+        return method is not None and not is_turned
     if type(method) is not types.FunctionType or hasattr(inspect.unwrap(method), "of_package"):
         return False
     file = method.__code__.co_filename
