@@ -12,6 +12,8 @@ import sys
 import warnings
 from typing import Any
 
+from .user_frames import counted
+
 __all__ = [
     "AllocationError",
     "ClfuseError",
@@ -217,8 +219,8 @@ def warn_user(message: str, category: type[Warning]) -> None:
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
+        level += counted(frame)
         frame = frame.f_back
-        level += 1
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -243,12 +245,12 @@ class OutsideWarnings:
         if skip_file_prefixes:  # since Python 3.12; they then count whatever the level is
             folders = (_PACKAGE, *skip_file_prefixes)
             while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
+                level += counted(frame)
                 frame = frame.f_back
-                level += 1
             stacklevel = 1
         while stacklevel > 1 and frame.f_back is not None:
+            level += counted(frame)
             frame = frame.f_back
-            level += 1
             stacklevel -= not frame.f_code.co_filename.startswith(_PACKAGE)
         warnings.warn(message, category, level, source)
 

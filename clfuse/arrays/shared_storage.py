@@ -18,6 +18,7 @@ import numpy as np
 from clfuse.engine.evaluate import host_copy, host_view
 from clfuse.ir import trace
 from clfuse.ir.nodes import Node, Storage
+from clfuse.process import locks
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .handle import Handle, is_writeable, layout
@@ -26,6 +27,9 @@ from .host_array import leaf
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _memories: Final[weakref.WeakKeyDictionary[Storage, Array]] = weakref.WeakKeyDictionary()
+_changing: Final = locks.make()
+"""Held while a cell becomes a shared one or ceases to be one; nothing is computed meanwhile."""
+
 _cell: Final[Any] = Storage.node  # type: ignore[misc]
 
 
@@ -44,19 +48,24 @@ class SharedStorage(Storage):
         traced = trace.active()
         if traced is not None:
             return traced.read(self)
-        memory = _memories[self]
         known: Node = _cell.__get__(self)
         device = known.buffer.device
-        is_same = _same_bytes(memory, host_view(known))
-        if _references(memory) == _ALONE:
-            del _memories[self]
-            self.__class__ = Storage  # type: ignore[assignment]
-            if not is_same:
-                known = leaf(HostBuffer(device, memory), known.shape, known.dtype)
-            self.node = known
-        elif not is_same:
-            known = leaf(HostBuffer(device, memory.copy()), known.shape, known.dtype)
-            _cell.__set__(self, known)
+        before = host_view(known)
+        with _changing:
+            memory = _memories.get(self)
+            if memory is None:  # another thread has just made it an ordinary one
+                return self.node
+            is_alone = _references(memory) == _ALONE  # then nobody writes from here on
+            is_same = _same_bytes(memory, before)
+            if is_alone:
+                del _memories[self]
+                self.__class__ = Storage  # type: ignore[assignment]
+                if not is_same:
+                    known = leaf(HostBuffer(device, memory), known.shape, known.dtype)
+                self.node = known
+            elif not is_same:
+                known = leaf(HostBuffer(device, memory.copy()), known.shape, known.dtype)
+                _cell.__set__(self, known)
         return known
 
     @node.setter
@@ -65,7 +74,10 @@ class SharedStorage(Storage):
         if traced is not None:
             traced.write(self, node)
             return
-        memory = _memories[self]
+        memory = _memories.get(self)
+        if memory is None:  # another thread has just made it an ordinary one
+            self.node = node
+            return
         memory[...] = host_view(node)
         _cell.__set__(self, _kept(node, memory, _cell.__get__(self).buffer.device))
 
@@ -77,17 +89,7 @@ class SharedStorage(Storage):
 
 def seen_by_numpy(handle: Handle) -> Array:
     """The array as one of NumPy's, in the same memory from now on; read-only if it is."""
-    storage = handle._storage
-    if type(storage) is not SharedStorage:
-        from clfuse.runtime.devices.selection import current_device
-
-        node = storage.node
-        memory = host_copy(node)
-        device = current_device() if node.buffer is None else node.buffer.device
-        storage.node = _kept(node, memory, device)
-        _memories[storage] = memory
-        storage.__class__ = SharedStorage
-    memory = _memories[storage]
+    memory = _shared_memory(handle._storage)
     offset, strides = layout(handle)
     size = handle._dtype.itemsize
     if 0 in handle._shape:
@@ -97,6 +99,27 @@ def seen_by_numpy(handle: Handle) -> Array:
         seen = np.ndarray(handle._shape, handle._dtype, memory, offset * size, steps)
     seen.flags.writeable = is_writeable(handle)
     return seen
+
+
+def _shared_memory(storage: Storage) -> Array:
+    """The memory of a cell, which shares it from now on; the same for every thread that asks."""
+    while True:
+        with _changing:
+            if type(storage) is SharedStorage:
+                return _memories[storage]
+        from clfuse.runtime.devices.selection import current_device
+
+        node = storage.node
+        memory = host_copy(node)
+        device = current_device() if node.buffer is None else node.buffer.device
+        kept = _kept(node, memory, device)
+        with _changing:
+            if type(storage) is SharedStorage or storage.node is not node:
+                continue
+            storage.node = kept
+            _memories[storage] = memory
+            storage.__class__ = SharedStorage
+            return memory
 
 
 def _kept(node: Node, memory: Array, device: Any) -> Node:

@@ -6,9 +6,12 @@ given may come from a package, which has NumPy's own objects.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["StandInType"]
+__all__ = ["GENERATORS", "StandInType"]
+
+GENERATORS: Final[set[type]] = set()
+"""Those of our classes that draw random numbers, as far as they are imported."""
 
 
 class StandInType(type):

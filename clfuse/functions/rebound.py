@@ -36,6 +36,7 @@ from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
 from clfuse.eager import before, settled
 from clfuse.errors import OutsideWarnings
 from clfuse.process import locks
+from clfuse.user_frames import passed_over
 
 BORROWED: Final = (
     # statistics
@@ -330,6 +331,7 @@ def for_ours(function: types.FunctionType) -> Callable[..., Any]:
     its code with our functions, any other is left alone."""
 
     @functools.wraps(function)
+    @passed_over
     def call(*args: Any, **kwargs: Any) -> Any:
         if contains_handles((*args, *kwargs.values())):
             return rehomed(function)(*args, **kwargs)

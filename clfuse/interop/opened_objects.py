@@ -12,8 +12,11 @@ from typing import Any, Final
 from clfuse.arrays import handle as handles
 from clfuse.arrays.shared_storage import seen_by_numpy
 from clfuse.dispatch.stand_ins import StandInType
+from clfuse.user_frames import passed_over
 
-__all__ = ["Callback", "name_for_pickle", "open_pointers", "open_subclass", "with_open_method"]
+__all__ = [
+    "Callback", "Draws", "name_for_pickle", "open_pointers", "open_subclass", "with_open_method",
+]  # fmt: skip
 
 Opened = Callable[[Any], Callable[..., Any]]
 
@@ -46,6 +49,7 @@ class Compiled(Solver):
         super().__init__(compiled, "__call__", opened)
         self._opened = opened
 
+    @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._opened(self._solver)(*args, **kwargs)
 
@@ -56,6 +60,7 @@ def with_open_method(
     """`function`, whose result's method `name` is `opened`: it takes our arrays."""
 
     @functools.wraps(function)
+    @passed_over
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         return Compiled(result, opened) if name == "__call__" else Solver(result, name, opened)
@@ -75,6 +80,7 @@ def open_subclass(kind: type, opened: Opened) -> type:
         if name[0] != "_" or (name in _GIVEN and method is not getattr(object, name, None))
     }
 
+    @passed_over
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         return made(cls, *args, **kwargs)
 
@@ -103,13 +109,18 @@ class Callback:
     """A function of the program's that another package calls: its results are NumPy's. It travels
     to other processes as the function itself.
 
-    It has no ``__code__``: f2py would take the function for a method, and give it an argument less.
     """
 
-    def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
-        functools.update_wrapper(self, function)
-        self._turned = turned
+    of_package = True
 
+    def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
+        own = vars(self)
+        own["__wrapped__"], own["_turned"] = function, turned
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(function, name):
+                own[name] = getattr(function, name)
+
+    @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._turned(self.__wrapped__(*args, **kwargs))
 
@@ -117,6 +128,33 @@ class Callback:
     def __class__(self) -> Any:
         kind = type(self.__wrapped__)
         return Callback if issubclass(kind, types.FunctionType | types.MethodType) else kind
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)  # `basinhopping` sets ``take_step.stepsize``
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        is_bound = type(self.__wrapped__) is types.FunctionType and instance is not None
+        return types.MethodType(self, instance) if is_bound else self
+
+    @property
+    def __code__(self) -> types.CodeType:
+        """The function's: SciPy's `Rbf` counts its arguments."""
+        code: types.CodeType = self.__wrapped__.__code__
+        return code
+
+    @property
+    def im_func(self) -> Any:
+        """What f2py finds the number of arguments by; of an object that is no function it leaves
+        out the first."""
+        function = self.__wrapped__
+        code = function.__code__
+        if type(function) is types.FunctionType:
+            code = code.replace(
+                co_argcount=code.co_argcount + 1,
+                co_nlocals=code.co_nlocals + 1,
+                co_varnames=("self", *code.co_varnames),
+            )
+        return types.SimpleNamespace(__code__=code, __defaults__=function.__defaults__)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -129,6 +167,30 @@ class Callback:
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
+
+
+class Draws:
+    """A random generator of ours that another package draws from: what it draws is NumPy's."""
+
+    def __init__(self, generator: Any, turned: Callable[[Any], Any]) -> None:
+        self._generator = generator
+        self._turned = turned
+
+    @property  # type: ignore[misc] # one that cannot be set
+    def __class__(self) -> Any:
+        return self._generator.__class__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self._generator, name)
+        return Callback(found, self._turned) if inspect.isroutine(found) else found
+
+    def __repr__(self) -> str:
+        return repr(self._generator)
+
+    def __reduce__(self) -> Any:
+        return Draws, (self._generator, self._turned)
 
 
 def open_pointers(ctypeslib: types.ModuleType) -> None:

@@ -12,15 +12,17 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
 from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
+from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
+from clfuse.user_frames import passed_over
 
 from .protocols import INSTALLED
 from .third_party_patches import (
@@ -37,14 +39,21 @@ from .third_party_patches import (
     Turn,
     in_host_view,
     in_shared_memory,
+    is_called,
+    is_plain,
 )
 
 __all__ = ["install", "open_compiled", "open_doors"]
 
 Opened = Callable[[Any], Callable[..., Any]]
 
-_LOOKED_INTO: Final = frozenset((dict, list, slice, tuple, ufunc, *CALLED))
-"""Kinds of arguments, beside our arrays, that may be turned into others."""
+_CONTAINERS: Final = (dict, list, slice, tuple, types.ModuleType)
+"""Classes of arguments that may have others in them."""
+
+_nobodys: Final[set[tuple[type, ...]]] = set()
+"""Classes of arguments, in the order of calls, of which none concerns us."""
+
+MOST_KINDS: Final = 4096
 
 OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 """Parameters to which functions of SciPy's and others write: these share memory."""
@@ -52,8 +61,12 @@ OUTPUTS: Final = frozenset(("distances", "indices", "out", "output"))
 COPIES: Final = frozenset(("copy", "copy_X", "copy_x"))
 """Parameters, and attributes of estimators, that are false where what is given is written to."""
 
-IN_PLACE: Final = frozenset(("count_neighbors", "incr_mean_variance_axis", "lobpcg", "splprep"))
-"""Functions whose compiled code writes to what they are given, or asks as if it did."""
+IN_PLACE: Final = frozenset((
+    "cKDTree.count_neighbors", "KDTree.count_neighbors", "NdPPoly.__init__",
+    "NdPPoly.construct_fast", "incr_mean_variance_axis", "lobpcg", "splprep",
+))  # fmt: skip
+"""Functions whose compiled code writes to what they are given, or asks as if it did, then or
+later."""
 
 ESTIMATORS: Final = ("sklearn",)
 """Packages whose objects keep what they are made of as it is, and may write to it later."""
@@ -77,54 +90,110 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
 
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
-    write to these, they share memory."""
-    looked_into = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO}
-    always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
+    write to these, or has asked for memory that it may write to, they share memory."""
+    always = getattr(function, "__qualname__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
+    path = getattr(function, "__qualname__", ".").rpartition("<locals>.")[2]
+    repeats = begins or "." not in path  # a method may have changed its object before
 
     def shared(value: Any) -> Any:
         return turned(in_shared_memory(value))
 
     @functools.wraps(function)
+    @passed_over
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal always
         given = (*args, *kwargs.values()) if kwargs else args
-        if looked_into.isdisjoint(map(type, given)):
+        key = tuple(map(type, given))
+        if key in _nobodys or _is_nobodys(key, given):
             return function(*args, **kwargs)
+        places = _places_of_parameters(function) if is_python else {}
+        options = {name: args[place] for name, place in places.items() if place < len(args)}
+        options |= kwargs
         owner = getattr(args[0], "__dict__", {}) if args else {}
-        turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
-        written = _written_by(function) if is_python else ()
+        turn = shared if always or _overwrites(options) or _overwrites(owner) else turned
+        written = _written_by(function) if is_python else OUTPUTS
         named = {
-            name: in_shared_memory(value)
-            if name in OUTPUTS
-            else (shared if name in written else turn)(value)
-            for name, value in kwargs.items()
+            name: (shared if name in written else turn)(value) for name, value in kwargs.items()
         }
-        placed: Iterable[Any] = map(turn, args)
-        if written or begins:
-            turns = [shared if place in written else turn for place in range(len(args))]
-            if begins:
-                turns[:1] = [_as_it_is]
-            placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
-        made = function(*placed, **named)
-        if OUTPUTS.isdisjoint(kwargs):
+        turns = [turn] * len(args)
+        for name in written & options.keys() - kwargs.keys():
+            turns[places[name]] = shared
+        if begins:
+            turns[:1] = [_as_it_is]
+        placed = [turn(value) for turn, value in zip(turns, args, strict=True)]
+        if len(placed) > 1:
+            _keep_identity(args, placed)
+        try:
+            made = function(*placed, **named)
+        except ValueError as error:
+            draws = not GENERATORS.isdisjoint(key)  # and would draw again
+            if turn is shared or draws or not (repeats and asks_for_memory(error)):
+                raise
+        else:
+            for name in OUTPUTS & options.keys():  # ``cdist(x, y, out=z) is z``
+                if made is (named[name] if name in kwargs else placed[places[name]]):
+                    return options[name]
             return made
-        same = [name for name in OUTPUTS & named.keys() if made is named[name]]
-        return kwargs[same[0]] if same else made  # ``cdist(x, y, out=z) is z``
+        always = True
+        return call(*args, **kwargs)
 
     return call
 
 
+def _is_nobodys(key: tuple[type, ...], given: tuple[Any, ...]) -> bool:
+    """Whether none of the arguments, of these classes, is ours, has ours in it or calls ours."""
+    kinds = set(key)
+    if not (_ours().isdisjoint(kinds) and GENERATORS.isdisjoint(kinds)):
+        return False
+    has_lists = any(issubclass(kind, _CONTAINERS) for kind in kinds)
+    if (has_lists and not all(map(is_plain, given))) or any(map(is_called, kinds)):
+        return False
+    if not has_lists and len(_nobodys) < MOST_KINDS:
+        _nobodys.add(key)
+    return True
+
+
 @functools.cache
-def _written_by(function: Callable[..., Any]) -> frozenset[int | str]:
-    """The parameters of a package's function, by place and by name, to which it writes."""
+def _ours() -> frozenset[type]:
+    """Classes of arguments that are turned into others."""
+    return handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), ufunc, *CALLED}  # type: ignore[no-any-return]
+
+
+def _keep_identity(args: tuple[Any, ...], placed: list[Any]) -> None:
+    """Let an array that is given twice be one object (``csd(x, x)`` is a spectrum of real numbers),
+    in the memory that is shared if one of both is."""
+    first: dict[int, int] = {}
+    for place, value in enumerate(args):
+        before = first.setdefault(id(value), place)
+        if before != place and type(value) is handles.ARRAY:
+            if placed[place].flags.writeable:
+                placed[before] = placed[place]
+            else:
+                placed[place] = placed[before]
+
+
+def asks_for_memory(error: ValueError) -> bool:
+    """Whether a function has raised an error because it may not write to an array: NumPy's words,
+    Cython's of a memoryview, which may want to read alone, and pybind11's."""
+    text = str(error)
+    return "read-only" in text or "not writeable" in text or "not writable" in text
+
+
+@functools.cache
+def _written_by(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameters of a package's function to which it writes."""
     from .receivers import parameters_written  # few programs hand arrays to packages
 
-    written = parameters_written(function)
-    if not written:
-        return frozenset()
-    names = inspect.unwrap(function).__code__.co_varnames
-    return written | frozenset(map(names.index, written))
+    return OUTPUTS | parameters_written(function)
+
+
+@functools.cache
+def _places_of_parameters(function: Callable[..., Any]) -> Mapping[str, int]:
+    """Where the parameters of a function in Python are given by place."""
+    code = inspect.unwrap(function).__code__
+    return {name: place for place, name in enumerate(code.co_varnames[: code.co_argcount])}
 
 
 def open_doors(module: types.ModuleType) -> None:
@@ -314,7 +383,9 @@ def _public(module: types.ModuleType) -> Iterator[str]:
     """The names of a module's own functions, and of its classes' methods."""
     package, _, rest = module.__name__.partition(".")
     if package in IN_PYTHON:
-        yield from _public_in_python(module, package, rest.rpartition(".")[2][:1] == "_")
+        last = rest.rpartition(".")[2]
+        is_private = last[:1] == "_" and not last.endswith("_backend")  # what `scipy.fft` calls
+        yield from _public_in_python(module, package, is_private)
         return
     if any(name.endswith(_SWIG) for name in vars(module)):
         return
@@ -350,7 +421,8 @@ def _public_in_python(module: types.ModuleType, package: str, is_private: bool) 
                 yield key
         elif _is_class_of(module, value):
             for name, method in vars(value).items():
-                if (name[0] != "_" or name in METHODS) and type(method) in _DESCRIBED:
+                is_opened = type(method) in _DESCRIBED or type(method).__name__ == CYTHONS
+                if is_opened and (name[0] != "_" or name in METHODS):
                     yield f"{key}.{name}"
 
 
@@ -365,6 +437,10 @@ def _is_class_of(module: types.ModuleType, value: Any) -> bool:
 
 
 _DESCRIBED: Final = frozenset((types.FunctionType, staticmethod, classmethod, property))
+
+CYTHONS: Final = "cython_function_or_method"
+"""The class of the methods of a class in Python that Cython has compiled, in each of its modules;
+those of scipy.spatial's are called by programs."""
 
 _SWIG: Final = "_swigregister"
 """Names of what gives a class the functions of a module that SWIG has made, which must be those of
@@ -398,6 +474,7 @@ class Doors:
         if loader is not None and not isinstance(loader, type):  # a class loads what is built in
             execute = loader.exec_module
 
+            @passed_over
             def exec_module(module: types.ModuleType) -> None:
                 _executed.append(module)
                 try:

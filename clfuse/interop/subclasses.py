@@ -145,6 +145,15 @@ class ScalarType(type):
 
     __hash__ = type.__hash__
 
+    @property
+    def dtype(cls) -> Any:
+        """What NumPy finds where the class is given as a dtype (``numpy.zeros(3, type(x.sum()))``):
+        it would make objects of any other class. Of an instance it is another attribute."""
+        theirs = _NUMPYS.get(cls.__name__)
+        if theirs is None:
+            raise AttributeError(f"{cls.__qualname__} has no dtype")
+        return np.dtype(theirs)
+
     def __repr__(cls) -> str:
         return f"<class '{ArrayType.shown_module}.{cls.__qualname__}'>"
 

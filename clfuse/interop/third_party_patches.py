@@ -29,6 +29,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
 
 from .protocols import INSTALLED
@@ -56,9 +57,9 @@ def arrays(turn: Turn) -> Turn:
     return turned
 
 
-def deeply(turn: Turn) -> Turn:
+def deeply(turn: Turn, other: Turn | None = None) -> Turn:
     """`turn` of an array of ours, NumPy's scalar for a lazy one, also in lists, tuples and dicts
-    within each other, NumPy's class for ours; anything else as it is."""
+    within each other, NumPy's class for ours; of anything else what `other` makes of it."""
 
     def turned(value: Any, depth: int = DEEPEST_LIST) -> Any:
         kind: type = type(value)
@@ -67,7 +68,9 @@ def deeply(turn: Turn) -> Turn:
         if issubclass(kind, Handle):
             return turn(value)
         if kind is not dict and not issubclass(kind, tuple | list):
-            return np.ndarray if value is handles.ARRAY else value
+            if value is handles.ARRAY:
+                return np.ndarray
+            return value if other is None else other(value)
         items = value.values() if kind is dict else value
         if not depth or _PLAIN.issuperset(map(type, items)):
             return value
@@ -85,37 +88,67 @@ def deeply(turn: Turn) -> Turn:
     return turned
 
 
-_PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
+def drawn_from(value: Any) -> Any:
+    """For a random generator of ours, or our module of that name, one that draws NumPy's arrays;
+    anything else as it is."""
+    if isinstance(value, types.ModuleType) and value is sys.modules.get("clfuse.random"):
+        value = value.mtrand._rand
+    elif type(value) not in GENERATORS:
+        return value
+    from .opened_objects import Draws
+
+    return Draws(value, _of_draws)
+
+
+def _of_draws(value: Any) -> Any:
+    """What a package gets of a generator: numbers and arrays of NumPy's, or other generators."""
+    return list(map(drawn_from, value)) if type(value) is list else _in_host_copy(value)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a list, a tuple or a dict has nothing in it that could be ours, and a value is no
+    module."""
+    if type(value) in _PLAIN:
+        return True
+    if type(value) is dict:
+        return _PLAIN.issuperset(map(type, value.values()))
+    if isinstance(value, tuple | list):
+        return _PLAIN.issuperset(map(type, value))
+    return not isinstance(value, slice | types.ModuleType)
+
+
+_PLAIN: Final = frozenset((
+    bool, int, float, complex, str, bytes, type(None), np.ndarray, np.bool_, np.float32,
+    np.float64, np.int64, np.intp,
+))  # fmt: skip
 
 DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
 
-def called_back(turned: Turn) -> Turn:
-    """`turned`; of a function of the program's, one whose results are the package's to write to; of
-    a ufunc of ours, NumPy's."""
+def called_back(value: Any) -> Any:
+    """For a function of the program's one whose results are the package's to write to; for a random
+    generator of ours, one that draws such; for a ufunc of ours, NumPy's; anything else as it is."""
+    kind = type(value)
+    if kind is ufunc:
+        return value.numpy
+    if kind in CALLED or (
+        not isinstance(value, type) and is_called(kind)  # type: ignore[arg-type]
+    ):
+        from .opened_objects import Callback
 
-    def with_results(value: Any) -> Any:
-        kind = type(value)
-        if kind is ufunc:
-            return value.numpy
-        if kind in CALLED or (
-            not isinstance(value, type) and _is_called(kind)  # type: ignore[arg-type]
-        ):
-            from .opened_objects import Callback
-
-            return Callback(value, deeply(host_copy))
-        return turned(value)
-
-    return with_results
+        return Callback(value, _in_host_copy)
+    return drawn_from(value)
 
 
 @functools.lru_cache(maxsize=256)
-def _is_called(kind: type) -> bool:
+def is_called(kind: type) -> bool:
     """Whether objects of a class are called as functions of the program's: the class has a method
     for that which is written in Python and belongs to no package, or is one of our functions'."""
-    method = getattr(kind, "__call__", None)  # noqa: B004 (the method, not whether there is one)
+    methods = (vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base))
+    method = next(methods, None)
     if (getattr(kind, "__module__", None) or "").partition(".")[0] == "clfuse":
-        return method is not None and not issubclass(kind, Handle)
+        is_turned = hasattr(kind, "of_package") or issubclass(kind, Handle)
+        return method is not None and not is_turned
     if type(method) is not types.FunctionType or hasattr(inspect.unwrap(method), "of_package"):
         return False
     file = method.__code__.co_filename
@@ -127,6 +160,8 @@ CALLED: Final = frozenset(
     (types.FunctionType, types.MethodType, functools.partial, *((_core.Front,) if _core else ()))
 )
 """Kinds of functions that programs hand to packages."""
+
+_in_host_copy: Final = deeply(host_copy)
 
 in_shared_memory: Final = deeply(seen_by_numpy)
 """What compiled code gets that may write to it."""
@@ -174,6 +209,12 @@ _NUMPYS: Final = np.empty(0)
 in_host_view: Final = arrays(host_view)
 
 
+def _with_numbers(value: Any) -> Any:
+    """Numbers of NumPy's, and functions that give such."""
+    made = called_back(value)
+    return numbers(value) if made is value else made
+
+
 def _column(value: Any) -> Any:
     """What columns are made of: pandas copies an array of NumPy's, since its release 3."""
     if type(value) is not handles.ARRAY:
@@ -219,14 +260,15 @@ _NUMBERS: Final[Mapping[str, Mapping[str, Turn]]] = {
 
 _CALLS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "indexing": {"_LocationIndexer.__setitem__": _column},
+    "indexes.base": {"Index.map": _with_numbers},
     "series": {
-        **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), called_back(numbers)),
+        **dict.fromkeys(("Series.apply", "Series.combine", "Series.map"), _with_numbers),
         "Series.__init__": _column,
         "Series._flex_method": in_host_view,
     },
     "frame": {
         "DataFrame.__init__": _column,
-        **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), called_back(numbers)),
+        **dict.fromkeys(("DataFrame.apply", "DataFrame.map"), _with_numbers),
         **dict.fromkeys(
             ("DataFrame._flex_arith_method", "DataFrame._flex_cmp_method", "DataFrame.set_index"),
             in_host_view,
@@ -253,8 +295,11 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
         map("roll_{}".format, ("apply first kurt last max mean median_c min nunique quantile rank"
                                " skew sum var").split()), in_host_view,
     ),
+    "pandas.io.formats.printing": {"pprint_thing": in_host_view},
     "pandas.core.groupby.grouper": {"get_grouper": in_host_view},
-    "pandas.core.groupby.ops": {"extract_result": numbers},  # what a user's function has made
+    "pandas.core.groupby.ops": {  # what a user's function has made
+        "extract_result": numbers, "BaseGrouper.apply_groupwise": _with_numbers,
+    },
     # Where a parameter is said to be of NumPy's class, of most functions and all estimators.
     "sklearn.utils._param_validation": {"_InstancesOf.is_satisfied_by": in_host_view},
     "astropy.convolution.kernels": {"CustomKernel.array": in_host_view},
@@ -263,6 +308,9 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "numpy._core.defchararray": {"array": in_host_view, "asarray": in_host_view},
     "numpy._core.records": {"array": in_host_view},
     "numpy.lib.recfunctions": {"merge_arrays": in_host_view},
+    "numpy.testing._private.utils": dict.fromkeys(
+        ("assert_equal", "assert_almost_equal"), in_host_view
+    ),
     "numpy.ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},
     "numpy.ctypeslib._ctypeslib": {"as_ctypes": arrays(seen_by_numpy)},  # there since NumPy 2.3
     "scipy.sparse.linalg._interface": {"aslinearoperator": in_host_view},
@@ -349,8 +397,9 @@ def _keep_generators(random: Any) -> None:
     @functools.wraps(plain)
     def default_rng(seed: Any = None) -> Any:
         kind = type(seed)
-        is_ours = kind.__module__.startswith("clfuse") and hasattr(kind, "standard_normal")
-        return sys.modules["clfuse"].random.default_rng(seed) if is_ours else plain(seed)
+        if kind.__module__.endswith("opened_objects") and isinstance(seed, random.Generator):
+            return seed
+        return sys.modules["clfuse"].random.default_rng(seed) if kind in GENERATORS else plain(seed)
 
     random.default_rng = default_rng
 
@@ -429,7 +478,7 @@ PACKAGES: Final[dict[str, Turn]] = {
          "sklearn", "sparse", "statsmodels", "tensornetwork", "uproot", "xgboost"),
         deeply(host_view),
     ),
-    "scipy": called_back(deeply(host_view)),
+    "scipy": deeply(host_view, called_back),
 }
 """Package -> what its public functions, and the methods of its classes, get of an argument. More
 are named by CLFUSE_NUMPY_PACKAGES."""

@@ -447,9 +447,11 @@ def _round_of(graph: Graph, longest: int, *, with_numbers: bool) -> list[float]:
         (graph.ops[number], graph.shapes[number]) if step else number
         for number, step in zip(nodes, is_step, strict=True)
     ]
+    # What is no step is like no other, and a join may have thousands of operands.
     operands = [
         [place.get(one, -2 if with_numbers else -3 - one) for one in graph.inputs[number]]
-        for number in nodes
+        if step else []
+        for number, step in zip(nodes, is_step, strict=True)
     ]
     least = LOOP_SHARE * sum(is_step)
     for period, first, end in _repeats(kinds, operands, longest):

@@ -76,7 +76,22 @@ def pairs(m: Any, kind: str) -> Any:
     )  # fmt: skip
 
 
+def grown(m: Any, kind: str) -> Any:
+    """The faces of a body that gets points one after the other; all begins anew with the last."""
+    spatial = pytest.importorskip("scipy.spatial")
+    body = getattr(spatial, kind)(m.asarray(VALUES[:5, :2]) * 1, incremental=True)
+    body.add_points(m.asarray(VALUES[5:7, :2]) * 1)
+    body.add_points(m.asarray(VALUES[7:, :2]) * 1, restart=True)
+    return body.points
+
+
 ARGUMENTS: dict[str, Callable[[Any], Any]] = {
+    "hull": lambda m: grown(m, "ConvexHull"),
+    "triangles": lambda m: grown(m, "Delaunay"),
+    "cells": lambda m: grown(m, "Voronoi"),
+    "spectrum of one with itself": lambda m: signal.csd(
+        x := m.asarray(LINE) * 1, x, nperseg=16
+    )[1],
     "heights": lambda m: signal.find_peaks(m.sin(m.asarray(LINE) * 9), height=m.full(50, 0.5))[0],
     "a bracket": lambda m: optimize.root_scalar(
         lambda x: x * x - 2, bracket=m.asarray([0.0, 2])

@@ -4,6 +4,7 @@ functions of the program's."""
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 import pytest
 
 import clfuse
+from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.interop.opening import open_to_ours
+from clfuse.interop.third_party_patches import in_host_view
 from tests.ecosystem.comparing import agree
 from tests.support.agreement import host
 
@@ -45,6 +49,13 @@ IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
         get("scipy.sparse").diags_array(np.arange(1.0, 21.0)),
         x.T.repeat(10, 1)[:, :20].T + IRREGULAR, Y=np.eye(20, 1), largest=False, maxiter=60,
     )[0],
+    "smoothed by place": lambda x, get: get("scipy.ndimage").prewitt(x * 2, 0, x),
+    "distances by place": lambda x, get: get("scipy.ndimage").distance_transform_edt(
+        x > 2, None, True, False, x
+    ) or 0,
+    "transform by place": lambda x, get: get("scipy.fft").dct(x, 2, None, -1, None, True),
+    "transform": lambda x, get: get("scipy.fft").dst(x, 1, overwrite_x=True),
+    "inverse by place": lambda x, get: get("scipy.linalg").inv(x[:2], True),
     "signs": lambda x, get: get("sklearn.utils.extmath").svd_flip(
         np.subtract(x, 4, out=x), None
     )[0],
@@ -69,6 +80,81 @@ def test_what_may_be_overwritten_is(name: str) -> None:
         np.testing.assert_array_equal(host(kept), COLUMNS)
     for expected, actual in zip(*left, strict=True):
         np.testing.assert_allclose(actual, expected, 1e-12, 1e-12)
+
+
+def test_an_output_given_by_place_is_the_result() -> None:
+    filters = pytest.importorskip("scipy.ndimage")
+    x, out = clfuse.array(COLUMNS), clfuse.zeros((3, 2))
+    assert filters.distance_transform_edt(x > 2, None, True, False, out) is None
+    assert np.asarray(out).any()
+    distance = pytest.importorskip("scipy.spatial.distance")
+    out = clfuse.zeros((3, 3))
+    assert distance.cdist(x, x, "euclidean", out=out) is out
+
+
+FILTER = np.array([[0.5, 0.2, 0.1, 1.0, -0.4, 0.1], [0.3, 0.1, 0.2, 1.0, 0.2, 0.3]])
+
+ASKING: dict[str, Callable[[Any, Any], Any]] = {
+    "sections": lambda m, get: get("scipy.signal").sosfilt(m.asarray(FILTER), m.arange(9.0)),
+    "twice": lambda m, get: get("scipy.signal").sosfiltfilt(m.asarray(FILTER), m.arange(30.0)),
+}
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("name", ASKING)
+def test_what_asks_for_writable_memory_gets_it(name: str, host_us: int) -> None:
+    with clfuse.config.override(host_us=host_us):
+        agree(lambda m: ASKING[name](m, pytest.importorskip))
+
+
+def test_a_function_that_may_not_write_is_repeated_once() -> None:
+    calls = []
+
+    def double(x: Any) -> Any:
+        calls.append(x)
+        return np.multiply(x, 2, *[x])
+
+    call = open_to_ours(double, in_host_view)
+    x, kept = clfuse.arange(3.0), clfuse.arange(3.0)
+    kept.flags.writeable = False
+    call(x)
+    call(x)
+    np.testing.assert_array_equal(host(x), [0, 4, 8])
+    assert len(calls) == 3
+    with pytest.raises(ValueError, match="read-only"):
+        call(kept)
+    np.testing.assert_array_equal(host(kept), [0, 1, 2])
+
+
+def test_a_method_that_may_not_write_is_called_once() -> None:
+    class Model:
+        calls = 0
+
+        def fit(self, x: Any) -> None:
+            self.calls += 1
+            np.multiply(x, 2, *[x])
+
+    model = Model()
+    fit = open_to_ours(Model.fit, in_host_view)
+    with pytest.raises(ValueError, match="read-only"):
+        fit(model, clfuse.arange(3.0))
+    assert model.calls == 1
+
+
+def test_threads_write_to_parts_of_one_array() -> None:
+    def fill(part: Any, value: float) -> None:
+        start.wait()
+        seen_by_numpy(part)[...] = value
+
+    for _ in range(50):
+        x = clfuse.zeros((4, 1000))
+        start = threading.Barrier(4)
+        threads = [threading.Thread(target=fill, args=(x[row], row + 1.0)) for row in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_array_equal(host(x), np.arange(1.0, 5)[:, None] * np.ones(1000))
 
 
 def _sparse(kind: str, m: Any) -> Any:

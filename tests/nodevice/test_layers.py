@@ -16,8 +16,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent.parent / "clfuse"
 
 ORDER = """
-    process dataclass openblas errors target.simulated_devices config _core counters events
-    numpy_releases dtypes user_frames advice tracebacks progress
+    process dataclass openblas user_frames errors target.simulated_devices config _core counters
+    events numpy_releases dtypes advice tracebacks progress
     ops target.costs target.traits target.fourier target.products target.scatters target.verified
     ir
     schedule.access

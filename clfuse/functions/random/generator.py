@@ -25,7 +25,7 @@ from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.config import settings
 from clfuse.counters import when_seeded
 from clfuse.dispatch.host_call import host_call
-from clfuse.dispatch.stand_ins import StandInType
+from clfuse.dispatch.stand_ins import GENERATORS, StandInType
 from clfuse.errors import warn_user
 from clfuse.process import locks
 
@@ -415,6 +415,8 @@ def _left_to_numpy(name: str) -> Callable[..., Any]:
     call.__doc__ = documentation(reference)
     return call
 
+
+GENERATORS.add(Generator)
 
 for _name in dir(np.random.Generator):
     if not _name.startswith("_") and _name != "bit_generator" and not hasattr(Generator, _name):

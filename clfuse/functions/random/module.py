@@ -17,7 +17,7 @@ from numpy.random import mtrand
 
 from clfuse.arrays.conversion import NotNative
 from clfuse.config import settings
-from clfuse.dispatch.stand_ins import StandInType
+from clfuse.dispatch.stand_ins import GENERATORS, StandInType
 
 from .bit_generators import SEEDED
 from .bits import ADOPTIONS, Philox4x32, refuse_in_trace
@@ -278,6 +278,8 @@ for _name in dir(np.random.RandomState):
     if not _name.startswith("_") and not hasattr(RandomState, _name):
         setattr(RandomState, _name, _delegated(_name))
 
+GENERATORS.add(RandomState)
+
 for _name in (*ONE_NUMBER, *_NATIVE):
     if hasattr(RandomState, _name):
         setattr(RandomState, _name, _drawing(getattr(RandomState, _name), _name))
@@ -306,11 +308,11 @@ def set_bit_generator(bitgen: Any) -> None:
 
 
 def seed(seed: Any = None) -> None:
-    """Start the functions of this module again from a seed."""
+    """Start the functions of this module again from a seed, and NumPy's, by which other packages
+    draw that are given no generator (``scipy.stats.norm.rvs()``)."""
     refuse_in_trace("a generator is seeded")
-    if settings.exact_random:
-        np.random.seed(on_host(seed))
-    else:
+    np.random.seed(on_host(seed))
+    if not settings.exact_random:
         _global[0].seed(seed)
 
 

@@ -71,6 +71,19 @@ def test_complex_and_float64_are_a_complex_of_pythons(short: str, xp: ModuleType
     assert single.dtype == np.complex64
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex128", "bool"])
+def test_the_class_of_a_number_is_a_dtype_to_numpy(dtype: str, xp: ModuleType) -> None:
+    value = number(xp, np.ones((), dtype)[()])
+    kind = type(value)
+    assert np.dtype(kind) == dtype
+    assert np.zeros(2, kind).dtype == dtype
+    assert np.frombuffer(bytes(16), kind).dtype == dtype
+    assert np.fromiter([1, 0], dtype=kind).dtype == dtype
+    assert xp.zeros(2, kind).dtype == dtype
+    assert value.dtype == dtype
+    assert np.result_type(kind, np.int8) == np.result_type(np.dtype(dtype).type, np.int8)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "bool"])
 def test_only_integers_have_an_index(dtype: str, xp: ModuleType) -> None:
     value = number(xp, np.ones((), dtype)[()])

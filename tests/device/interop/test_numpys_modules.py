@@ -201,3 +201,16 @@ def test_the_state_of_the_module_is_found_in_mtrand(xp: ModuleType) -> None:
     first = state.rand(3).tolist()
     xp.random.mtrand.seed(5)
     assert xp.random.rand(3).tolist() == first
+
+
+def test_numpys_assertions_take_ours(xp: ModuleType) -> None:
+    from numpy.testing import assert_almost_equal, assert_equal
+
+    x = xp.arange(4.0) / 3
+    assert_equal(x, x + 0)
+    assert_equal({"a": [x, 2]}, {"a": [np.arange(4.0) / 3, 2]})
+    assert_almost_equal(x, x + 1e-9)
+    with pytest.raises(AssertionError, match="Mismatched elements: 4 / 4"):
+        assert_equal(x, x + 1)
+    with pytest.raises(AssertionError, match="Mismatched elements: 4 / 4"):
+        assert_almost_equal(x, x + 1)

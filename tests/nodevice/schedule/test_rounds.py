@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -239,3 +240,15 @@ def test_what_waits_for_no_loop_stands_before_it() -> None:
     behind = [item.op.name for item in kernel.body[end:] if isinstance(item, Step)]
     assert sorted(before) == ["multiply", "subtract"]
     assert behind == ["add"]
+
+
+def test_a_join_of_thousands_takes_no_square_of_memory() -> None:
+    parts = []
+    for _ in range(1500):
+        x = array(4)
+        parts.append(call("add", call("multiply", x, x), call("sin", x)))
+    tracemalloc.start()
+    planned(build.concatenate(parts, 0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1500 * 6 * 4000  # a table of operands by steps has 1500 * 6000 * 8 bytes
