@@ -18,6 +18,7 @@ import numpy as np
 from clfuse.engine.evaluate import host_copy, host_view
 from clfuse.ir import trace
 from clfuse.ir.nodes import Node, Storage
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .handle import Handle, is_writeable, layout
@@ -79,8 +80,6 @@ def seen_by_numpy(handle: Handle) -> Array:
     """The array as one of NumPy's, in the same memory from now on; read-only if it is."""
     storage = handle._storage
     if type(storage) is not SharedStorage:
-        from clfuse.runtime.devices.selection import current_device
-
         node = storage.node
         memory = host_copy(node)
         device = current_device() if node.buffer is None else node.buffer.device

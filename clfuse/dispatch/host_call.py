@@ -27,6 +27,7 @@ from clfuse.arrays.conversion import (
     adopt_host_array,
     from_host,
     host_copy,
+    host_node,
     host_view,
 )
 from clfuse.arrays.handle import Handle, native_dtype, node_of
@@ -35,6 +36,7 @@ from clfuse.counters import counters
 from clfuse.eager import before, settled
 from clfuse.errors import FallbackError, FallbackWarning
 from clfuse.ir import trace
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
@@ -67,8 +69,6 @@ REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, A
 
 def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
-    from clfuse.runtime.devices.selection import current_device
-
     return current_device().shares_memory
 
 
@@ -112,7 +112,8 @@ def refuse_fallback(name: str, reason: str = "") -> None:
     JitError
         While a function is traced: a replay runs no Python.
     """
-    refuse_while_tracing(f"{name}: no kernel does this", reason)
+    if trace.active() is not None:
+        refuse_while_tracing(f"{name}: no kernel does this", reason)
     if settings.fallback == "raise":
         frame, _ = user_frame()
         why = f" ({reason})" if reason else ""
@@ -239,8 +240,6 @@ class HostArguments:
 
     def write_back(self) -> None:
         """Store in the arrays what the call wrote into their copies."""
-        from clfuse.arrays.conversion import host_node
-
         for handle, array in self._written.values():
             handles.write(handle, host_node(array))
 
