@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.overrides import PLAIN_VALUES
 from clfuse.dispatch.stand_ins import StandInType
 
 __all__ = ["Callback", "name_for_pickle", "open_pointers", "open_subclass", "with_open_method"]
@@ -106,12 +107,15 @@ class Callback:
     It has no ``__code__``: f2py would take the function for a method, and give it an argument less.
     """
 
+    gives_numpys = True
+
     def __init__(self, function: Callable[..., Any], turned: Callable[[Any], Any]) -> None:
         functools.update_wrapper(self, function)
         self._turned = turned
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._turned(self.__wrapped__(*args, **kwargs))
+        result = self.__wrapped__(*args, **kwargs)
+        return result if type(result) in PLAIN_VALUES else self._turned(result)
 
     @property  # type: ignore[misc] # one that cannot be set
     def __class__(self) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
+from clfuse.dispatch.overrides import PLAIN_VALUES
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
 
@@ -28,6 +29,7 @@ from .third_party_patches import (
     CALLED,
     COMPILED,
     COMPOSED,
+    DEEPEST_LIST,
     DOORS,
     IN_PYTHON,
     METHODS,
@@ -59,6 +61,12 @@ ESTIMATORS: Final = ("sklearn",)
 """Packages whose objects keep what they are made of as it is, and may write to it later."""
 
 
+@functools.cache
+def _looked_into() -> frozenset[type]:
+    """Kinds of arguments that may be turned into others."""
+    return frozenset((*handles.SCALARS, handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO))
+
+
 def _keeps(function: Callable[..., Any]) -> bool:
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     return package in ESTIMATORS and function.__name__ in ("__init__", "set_params")
@@ -78,7 +86,7 @@ def _overwrites(options: Mapping[str, Any]) -> bool:
 def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., Any]:
     """`function`, which gets what `turned` gives of each of its arguments; where it is allowed to
     write to these, they share memory."""
-    looked_into = handles.SCALARS | {handles.ARRAY, type(handles.ARRAY), *_LOOKED_INTO}
+    looked_into = _looked_into()
     always = getattr(function, "__name__", "") in IN_PLACE or _keeps(function)
     is_python = type(inspect.unwrap(function)) is types.FunctionType
     begins = getattr(function, "__name__", "") == "__init__"  # what it fills may be a tuple of ours
@@ -93,7 +101,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
             return function(*args, **kwargs)
         owner = getattr(args[0], "__dict__", {}) if args else {}
         turn = shared if always or _overwrites(kwargs) or _overwrites(owner) else turned
-        written = _written_by(function) if is_python else ()
+        written = _written_by(function) if is_python and _may_hold_ours(given) else ()
         named = {
             name: in_shared_memory(value)
             if name in OUTPUTS
@@ -113,6 +121,20 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         return kwargs[same[0]] if same else made  # ``cdist(x, y, out=z) is z``
 
     return call
+
+
+def _may_hold_ours(values: Iterable[Any], depth: int = DEEPEST_LIST) -> bool:
+    """Whether an array of ours, or a function that may give one, is among values, or in lists,
+    tuples and dicts there."""
+    for value in values:
+        kind = type(value)
+        if kind in CALLED or issubclass(kind, handles.Handle):
+            return True
+        if depth and isinstance(value, dict | list | tuple):
+            items = value.values() if isinstance(value, dict) else value
+            if not PLAIN_VALUES.issuperset(map(type, items)) and _may_hold_ours(items, depth - 1):
+                return True
+    return False
 
 
 @functools.cache
@@ -314,7 +336,8 @@ def _public(module: types.ModuleType) -> Iterator[str]:
     """The names of a module's own functions, and of its classes' methods."""
     package, _, rest = module.__name__.partition(".")
     if package in IN_PYTHON:
-        yield from _public_in_python(module, package, rest.rpartition(".")[2][:1] == "_")
+        is_private = any(part[:1] == "_" for part in rest.split("."))
+        yield from _public_in_python(module, package, is_private)
         return
     if any(name.endswith(_SWIG) for name in vars(module)):
         return

@@ -29,6 +29,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.overrides import PLAIN_VALUES
 from clfuse.functions.math.ufunc import ufunc
 
 from .protocols import INSTALLED
@@ -69,7 +70,7 @@ def deeply(turn: Turn) -> Turn:
         if kind is not dict and not issubclass(kind, tuple | list):
             return np.ndarray if value is handles.ARRAY else value
         items = value.values() if kind is dict else value
-        if not depth or _PLAIN.issuperset(map(type, items)):
+        if not depth or PLAIN_VALUES.issuperset(map(type, items)):
             return value
         found = [turned(item, depth - 1) for item in items]
         if all(new is old for new, old in zip(found, items, strict=True)):
@@ -84,8 +85,6 @@ def deeply(turn: Turn) -> Turn:
 
     return turned
 
-
-_PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 DEEPEST_LIST: Final = 4
 """Lists in lists are looked into so far."""
@@ -113,6 +112,8 @@ def called_back(turned: Turn) -> Turn:
 def _is_called(kind: type) -> bool:
     """Whether objects of a class are called as functions of the program's: the class has a method
     for that which is written in Python and belongs to no package, or is one of our functions'."""
+    if getattr(kind, "gives_numpys", False):  # a `Callback` already
+        return False
     method = getattr(kind, "__call__", None)  # noqa: B004 (the method, not whether there is one)
     if (getattr(kind, "__module__", None) or "").partition(".")[0] == "clfuse":
         return method is not None and not issubclass(kind, Handle)
