@@ -346,17 +346,57 @@ cdef object read(
     bint is_loop, frozenset refused, PyObject **args, Py_ssize_t given, tuple names,
 ):
     """``apply(*args, **named)`` or `DEFER`, by its row of the table; `names` is None where none is
-    given by name."""
+    given by name. What writes to an `out` takes its turn among threads."""
+    cdef Py_ssize_t place, to = -1
+    if names is not None:
+        for place in range(PyTuple_GET_SIZE(names)):
+            if <object>PyTuple_GET_ITEM(names, place) == "out":
+                to = given + place
+    if to < 0 or type(<object>args[to]) is not ARRAY:
+        to = -1
+    elif clfuse_has_company():
+        with turn_to_write:
+            return read_to(
+                apply, method, operands, most, cost, weight, as_is, is_loop, refused, args, given,
+                names, to,
+            )
+    return read_to(
+        apply, method, operands, most, cost, weight, as_is, is_loop, refused, args, given, names, to
+    )
+
+
+cdef object read_to(
+    object apply, object method, int operands, int most, int cost, double weight, bint as_is,
+    bint is_loop, frozenset refused, PyObject **args, Py_ssize_t given, tuple names, Py_ssize_t to,
+):
+    """As `read`; `to` is the place of an `out` of ours among all arguments, or -1."""
     cdef Work work
     cdef Py_ssize_t place, named = 0 if names is None else PyTuple_GET_SIZE(names)
     cdef double many = 1, asked
     if given == 0 or given > most or (named and cost == TIMES and given < operands):
         return DEFER
     nothing_yet(&work)
+    target = None
+    if to >= 0:
+        item = <object>args[to]
+        if not is_ours(item) or not is_writeable(item) or not is_on_host(item):
+            return DEFER
+        target = written(item)
+        if target is None:
+            return DEFER
+        device = device_of(item)
+        work.device = <PyObject *>device
+        work.use = max(<int>IN_PARTS, <int>use_here(item))
     held = PyTuple_New(given + named)
     for place in range(given + named):
         item = <object>args[place]
-        if place >= given and <object>PyTuple_GET_ITEM(names, place - given) in refused:
+        if place == to:
+            Py_INCREF(target)
+            PyTuple_SET_ITEM(held, place, <PyObject *>target)
+            continue
+        if place >= given and <object>PyTuple_GET_ITEM(names, place - given) in refused and not (
+            item is None and <object>PyTuple_GET_ITEM(names, place - given) == "out"
+        ):
             return DEFER
         if place < operands or place >= given:
             if cost == TIMES and 0 < place < given:
@@ -388,6 +428,11 @@ cdef object read(
     ):
         return DEFER
     is_array = method is not None and type(<object>PyTuple_GET_ITEM(held, 0)) is NUMPY
+    if to >= 0:
+        return put_to(
+            method if is_array else apply, is_array, held, names, args, target,
+            <object>work.device,
+        )
     try:
         value = composed(method if is_array else apply, held, names, is_loop)
     except TypeError:
@@ -397,6 +442,30 @@ cdef object read(
     if value is DEFER or as_is:
         return value
     return answered(value, held, args, <object>work.device)
+
+
+cdef object put_to(
+    object apply, bint is_method, tuple held, tuple names, PyObject **args, object target,
+    object device,
+):
+    """The call of `read_to`, which writes to `target`: `DEFER` leaves that as it was."""
+    if mode[0] is not QUIET and mode[0] is not LOUD:
+        return DEFER
+    before = target.copy()
+    try:
+        if mode[0] is QUIET:
+            value = asked_with(apply, held, names)
+        else:
+            value = attempted(NULL, apply, None, None, held, names)
+        if type(value) is not FloatingPointError:
+            value = answered(value, held, args, device)
+            if value is not DEFER:
+                return value
+    except TypeError:
+        if not is_method:
+            raise
+    target[...] = before
+    return DEFER
 
 
 cdef object call_reader(object self, PyObject **args, size_t given, PyObject *names):

@@ -53,16 +53,22 @@ cdef bint put_into(object self, object index, object value) except -1:
     if kind is ARRAY:
         if not is_ours(value) or not is_on_host(value):
             return False
-        dtype = get(value, h_dtype)
-        if dtype is not get(self, h_dtype) and not fits(dtype, get(self, h_dtype)):
-            return False
+        dtype = get(self, h_dtype)
         # Where index arrays say, NumPy writes sooner or later.
         if is_mask and not is_affordable_by(use_here(self), size_of(value)):
             return False
-        array = written(self)
-        if array is None:
-            return False
-        value = here(value)
+        if get(value, h_dtype) is dtype or fits(get(value, h_dtype), dtype):
+            array = written(self)
+            if array is None:
+                return False
+            value = here(value)
+        else:
+            value = truncated(here(value), dtype)
+            if value is DEFER:
+                return False
+            array = written(self)
+            if array is None:
+                return False
     else:
         value = given_to(value, get(self, h_dtype), not is_mask)
         if value is DEFER:
@@ -240,6 +246,18 @@ cdef bint is_row(object self, object index, Py_ssize_t *at) except -1:
     return True
 
 
+cdef bint is_passed(tuple part, tuple whole) except -1:
+    """As `arrays.host_array.is_passed`."""
+    cdef double size = 1, all_of_it = 1
+    if PyTuple_GET_SIZE(part) < PyTuple_GET_SIZE(whole):
+        return True
+    for extent in part:
+        size *= <Py_ssize_t>extent
+    for extent in whole:
+        all_of_it *= <Py_ssize_t>extent
+    return 0 < size * rows_of_a_loop <= all_of_it
+
+
 cdef object recorded_view(object self, object index):
     """As `functions.indexing.subscripts.get`, by what `is_located` takes; `DEFER` where `plain` has to."""
     cdef Py_ssize_t offset = 0
@@ -253,7 +271,7 @@ cdef object recorded_view(object self, object index):
         if not new_shape:
             return element(self, offset)
         found, strides = tuple(new_shape), tuple(new_strides)
-    if PyTuple_GET_SIZE(found) < PyTuple_GET_SIZE(get(self, h_shape)):
+    if is_passed(<tuple>found, <tuple>get(self, h_shape)):
         storage = storage_of(self)
         if not expects_no_rows(peek(storage, s_node)):
             expect_rows(storage, found)

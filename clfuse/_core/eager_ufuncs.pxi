@@ -22,7 +22,6 @@ cdef class Quick:
             [types[0] == types[1] for types in function.types]
         )
 
-
 cdef callfunc usual_call  # what Python had put there
 
 
@@ -49,8 +48,10 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if given != quick.operands or not 0 < given < 3:
         return DEFER
     if not quick.is_elementwise:
-        if quick.fast is None or (kwargs != NULL and PyDict_Size(<object>kwargs)):
+        if quick.fast is None:
             return DEFER
+        if kwargs != NULL and PyDict_Size(<object>kwargs):
+            return product_with(quick.function, args, <dict>kwargs)
         return product_at_once(args[0], args[1]) if given == 2 else DEFER
     if kwargs != NULL and PyDict_Size(<object>kwargs):
         if "out" in <dict>kwargs:
@@ -102,6 +103,17 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if type(one) in lazy_scalars or type(two) in lazy_scalars:
         return of_known_numbers(quick.function, one, two)
     return with_options(quick, args, {}) if is_brought(one) or is_brought(two) else DEFER
+
+
+cdef object product_with(object function, tuple args, dict kwargs):
+    """``matmul(one, two, out=array)``, or `DEFER`: of other options as well."""
+    if PyDict_Size(kwargs) != 1 or "out" not in kwargs or PyTuple_GET_SIZE(args) != 2:
+        return DEFER
+    held = (*args, kwargs["out"])
+    return read(
+        function, None, 2, 2, PRODUCT, 1 / product_share, False, True, refused_names,
+        items_of(held), 2, OUT,
+    )
 
 
 cdef object slot_call(object self, object args, PyObject *kwargs):

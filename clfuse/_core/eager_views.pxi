@@ -497,7 +497,7 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     if kind is float or kind is int or kind is bool or kind is complex or kind is dtype.type:
         return value
     if kind in scalars:
-        return value if fits(value.dtype, dtype) else DEFER
+        return value if fits(value.dtype, dtype) or is_integer_after(value, dtype) else DEFER
     nothing_yet(&work)
     if kind is list or kind is tuple:
         return numbers_of(value)
@@ -506,7 +506,31 @@ cdef object given_to(object value, object dtype, bint of_any_size):
     found = operand(value, &work, 0)
     if found is DEFER or not (of_any_size or is_affordable(work.elements)):
         return DEFER
-    return found if found.dtype is dtype or fits(found.dtype, dtype) else DEFER
+    return found if found.dtype is dtype or fits(found.dtype, dtype) else truncated(found, dtype)
+
+
+cdef bint is_integer_after(object value, object dtype) except -1:
+    """Whether a float of NumPy's is in the range of an integer dtype: to assign it warns of nothing.
+    """
+    cdef double number, high
+    if dtype.kind not in "iu" or value.dtype.kind != "f":
+        return False
+    number = value
+    high = 2.0 ** <double>(8 * <int>dtype.itemsize - (dtype.kind == "i"))
+    return (-high if dtype.kind == "i" else -1) < number < high
+
+
+cdef object truncated(object array, object dtype):
+    """An array of floats as the integers that NumPy assigns; `DEFER` of others, and where NumPy
+    would warn of a number that is out of range."""
+    if dtype.kind not in "iu" or array.dtype.kind != "f":
+        return DEFER
+    if mode[0] is QUIET:
+        return array.astype(dtype)
+    if mode[0] is not LOUD:
+        return DEFER
+    value = attempted(NULL, NUMPY.astype, array, dtype, None, None)
+    return DEFER if type(value) is FloatingPointError else value
 
 
 def choose(self, index):

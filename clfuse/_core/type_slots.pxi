@@ -50,6 +50,7 @@ cdef object CONSTANT, SUSPENDED, UPDATE, VIEW
 cdef object AS_A_WHOLE, IN_PARTS, BY_ROWS, SELECTED
 cdef tuple uses  # these, by their numbers
 cdef object check, boundary
+cdef Py_ssize_t rows_of_a_loop
 cdef object plain_made, plain_part, node_of, expect_rows, element, c_strides
 cdef dict settings, leaves, constants, native, views
 cdef list recorded, operations, recorders, check_at, tracers, mode, standard
@@ -87,7 +88,7 @@ def connect(names):
     global v_base, v_offset, v_strides, v_ordered, v_writeable, i_layout, i_shape, i_path, i_start
     global ARRAY, Storage, HostBuffer, View, Indexed, NUMPY, FLOAT64, DEFER, LOUD
     global check, boundary, plain_made, plain_part, node_of
-    global expect_rows, element, c_strides, settings, leaves, constants, native, views
+    global expect_rows, rows_of_a_loop, element, c_strides, settings, leaves, constants, native, views
     global recorded, operations, recorders, check_at, tracers, mode, standard, scalars
     global additions_a_us, fresh_share, loop_additions
     global longest_path, rows_share, known_works, works_of_kernels, updates, y_due
@@ -117,7 +118,7 @@ def connect(names):
     check, boundary = names["check"], names["boundary"]
     y_due = _offset(type(boundary), "due")
     plain_made, plain_part, node_of = names["made"], names["part"], names["node_of"]
-    expect_rows = names["expect_rows"]
+    expect_rows, rows_of_a_loop = names["expect_rows"], names["rows_of_a_loop"]
     element, c_strides = names["element"], names["c_strides"]
     updates = names["updates"]
     known_works, works_of_kernels = names["known_works"], names["works_of_kernels"]

@@ -22,6 +22,7 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Storage
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import AS_A_WHOLE, most_held
 
 from . import errstate
@@ -115,8 +116,6 @@ def adopt_host_array(array: np.ndarray, *, is_given: bool = False, use: int = AS
 def _kept(array: np.ndarray, use: int) -> Any:
     """A small array that nobody else has, in its own memory, where NumPy may be the one to
     calculate with it; None where it is not."""
-    from clfuse.runtime.devices.selection import current_device
-
     device = current_device()
     if array.nbytes > most_held(device) or not is_calculated_here(device):
         return None
@@ -447,8 +446,6 @@ def asnumpy(value: Any) -> np.ndarray:
 
 def device_of(handle: Handle) -> Any:
     """The device that holds the array, or will: the current one while it is not computed."""
-    from clfuse.runtime.devices.selection import current_device
-
     buffer = handle._storage.node.buffer
     return current_device() if buffer is None else buffer.device
 

@@ -37,6 +37,7 @@ from clfuse.ir.nodes import (
     tell,
 )
 from clfuse.ir.updates import modify_view
+from clfuse.runtime.devices.selection import current_device
 
 from . import reinterpret
 
@@ -108,8 +109,6 @@ def downcasts() -> bool:
 
 def lacks_fp64() -> bool:
     """Whether the current device has no double precision."""
-    from clfuse.runtime.devices.selection import current_device
-
     return not current_device().fp64
 
 

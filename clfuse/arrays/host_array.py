@@ -24,6 +24,7 @@ from clfuse.ir import build, trace
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node, Op, Storage, structural
 from clfuse.policy.choice import known_works
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.blocks import pool_of
 from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
@@ -91,7 +92,8 @@ PRODUCT_SHARE: Final = 4
 same operands as long, besides its launch, and most programs do no more with them than that."""
 
 ROWS_OF_A_LOOP: Final = 16
-"""So many rows of one recorded array are asked for, or written to, by a loop."""
+"""So many rows of one recorded array are asked for, or written to, by a loop. A part of the same
+number of axes is such a row, a window, where so many of them are no more than the array."""
 
 ROWS_OF_A_STATEMENT: Final = 8
 
@@ -293,8 +295,8 @@ def bring_to_host(node: Node, most_nbytes: int = ROW_NBYTES) -> bool:
 
 
 def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> None:
-    """Bring an array to the host, of which a row of `shape` is asked for, or written to: the next
-    ones will be, too. `count` says for how many rows this one stands.
+    """Bring an array to the host, of which a row or window of `shape` is asked for, or written to:
+    the next ones will be, too. `count` says for how many rows this one stands.
 
     One that was only recorded is computed, once so many rows of it were asked for that it must be a
     loop. Large ones, of large rows, stay where they are.
@@ -326,6 +328,14 @@ def expect_rows(storage: Storage, shape: tuple[int, ...], count: int = 1) -> Non
             bring_to_host(node)
 
 
+def is_passed(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether a part of `shape` is one of many that a loop goes through, as it seems: a row, or a
+    window of a small share of the array. Stencils and halves are no windows."""
+    if len(shape) < len(whole):
+        return True
+    return 0 < math.prod(shape) * ROWS_OF_A_LOOP <= math.prod(whole)
+
+
 def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
     """Whether the array lies on the host now, to whose part of `shape` something is written.
 
@@ -352,8 +362,6 @@ def expect_writes(storage: Storage, shape: tuple[int, ...]) -> bool:
 def works_in_place() -> bool:
     """Whether the device that computes what was recorded works in the host's memory; until one is
     opened NumPy does."""
-    from clfuse.runtime.devices.selection import current_device
-
     device = current_device()
     return device.may_wait or pool_of(device).in_place
 
@@ -411,8 +419,6 @@ def make_filled(value: np.generic, shape: tuple[int, ...], dtype: np.dtype) -> A
     size = math.prod(shape)
     if size < 2 or not affordable(size) or trace.active() is not None:
         return DEFER
-    from clfuse.runtime.devices.selection import current_device
-
     device = current_device()
     return wrap_result(np.full(shape, value, dtype), device) if device.fp64 else DEFER
 

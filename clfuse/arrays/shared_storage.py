@@ -19,6 +19,7 @@ from clfuse.engine.evaluate import host_copy, host_view
 from clfuse.ir import trace
 from clfuse.ir.nodes import Node, Storage
 from clfuse.process import locks
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import HostBuffer
 
 from .handle import Handle, is_writeable, layout
@@ -107,8 +108,6 @@ def _shared_memory(storage: Storage) -> Array:
         with _changing:
             if type(storage) is SharedStorage:
                 return _memories[storage]
-        from clfuse.runtime.devices.selection import current_device
-
         node = storage.node
         memory = host_copy(node)
         device = current_device() if node.buffer is None else node.buffer.device

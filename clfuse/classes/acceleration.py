@@ -185,6 +185,7 @@ def _names(array: type) -> dict[str, Any]:
         "operations": nodes.operations,
         "part": host_array.view_elements,
         "recorded": nodes.recorded,
+        "rows_of_a_loop": host_array.ROWS_OF_A_LOOP,
         "rows_share": host_array.ROWS_SHARE,
         "scalars": host_array.SCALARS,
         "selected_share": host_array.SELECTED_SHARE,

@@ -27,6 +27,7 @@ from clfuse.arrays.conversion import (
     adopt_host_array,
     from_host,
     host_copy,
+    host_node,
     host_view,
 )
 from clfuse.arrays.handle import Handle, native_dtype, node_of
@@ -35,11 +36,21 @@ from clfuse.counters import counters
 from clfuse.eager import before, settled
 from clfuse.errors import FallbackError, FallbackWarning
 from clfuse.ir import trace
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import BY_ROWS
 from clfuse.user_frames import user_frame
 
 from .numpy_errors import FLAGS, note_final, preferred_error, refuse_odd_flags
-from .overrides import ANSWERS_ITSELF, numpys, tell
+from .overrides import (
+    ANSWERS_ITSELF,
+    PLAIN_VALUES,
+    answers_by_method,
+    are_numpys,
+    is_number,
+    no_array,
+    numpys,
+    tell,
+)
 from .placement import call_on_device
 from .registry import AT_CALL, HOSTED, NATIVE, OTHERWISE
 
@@ -67,8 +78,6 @@ REMEMBERED: Final[dict[Callable[..., Any], tuple[Callable[..., Any], dict[Any, A
 
 def shares_memory() -> bool:
     """Whether the current device works in the host's memory, so that nothing has to be copied."""
-    from clfuse.runtime.devices.selection import current_device
-
     return current_device().shares_memory
 
 
@@ -112,7 +121,8 @@ def refuse_fallback(name: str, reason: str = "") -> None:
     JitError
         While a function is traced: a replay runs no Python.
     """
-    refuse_while_tracing(f"{name}: no kernel does this", reason)
+    if trace.active() is not None:
+        refuse_while_tracing(f"{name}: no kernel does this", reason)
     if settings.fallback == "raise":
         frame, _ = user_frame()
         why = f" ({reason})" if reason else ""
@@ -239,8 +249,6 @@ class HostArguments:
 
     def write_back(self) -> None:
         """Store in the arrays what the call wrote into their copies."""
-        from clfuse.arrays.conversion import host_node
-
         for handle, array in self._written.values():
             handles.write(handle, host_node(array))
 
@@ -319,14 +327,16 @@ def host_call(
     """
     name = name or getattr(function, "__name__", repr(function))
     library = library and shares_memory()
-    arguments = HostArguments(owned=library)
-    named: dict[str, Any] = dict(kwargs)
-    if len(args) > 0:
-        named.update(zip(_parameters(function), args, strict=False))
     if library:
         counters["library_calls"] += 1
     else:
         refuse_fallback(name, reason)
+    if are_numpys(args) and are_numpys(kwargs.values()):
+        return _plain_call(function, args, kwargs, reason, name, library)
+    arguments = HostArguments(owned=library)
+    named: dict[str, Any] = dict(kwargs)
+    if len(args) > 0:
+        named.update(zip(_parameters(function), args, strict=False))
     function_name = name.rpartition(".")[2]
     if function_name in MUTATED and args:
         named[MUTATED[function_name]] = args[0]
@@ -355,6 +365,27 @@ def host_call(
         announce_fallback(name, reason)
     arguments.write_back()
     return arguments.to_device(result)
+
+
+def _plain_call(
+    function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any], reason: str,
+    name: str, library: bool,
+) -> Any:  # fmt: skip
+    """`host_call` of arguments none of which is ours."""
+    try:
+        result = function(*args, **kwargs)
+    except Exception as error:
+        note_final(error, function)
+        raise
+    kind = type(result)
+    if not library:
+        announce_fallback(name, reason)
+    if kind is np.ndarray and native_dtype(result.dtype) is not None:
+        # A program that waits for a library goes step by step.
+        return adopt_host_array(result, use=BY_ROWS) if library else from_host(result)
+    if kind in PLAIN_VALUES or issubclass(kind, np.ndarray):
+        return result
+    return HostArguments(owned=library).to_device(result)
 
 
 _NO_ARRAY: Final = "object __array__ method not producing an array"
@@ -399,7 +430,7 @@ def native(
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             is_odd = asked and args and type(args[0]) is not handles.ARRAY
-            if is_odd and _answers_by_method(args[0], asked, kwargs):
+            if is_odd and answers_by_method(args[0], asked, kwargs):
                 return _by_method(reference, args, kwargs)
             if kwargs:
                 if "device" in kwargs:
@@ -412,7 +443,7 @@ def native(
                     raise TypeError("return arrays must be of ArrayType")
             if errstate.mode[0] is errstate.STRICT and reference in errstate.CALCULATING:
                 return host_call(reference, args, kwargs, errstate.CHECKED, library=True)
-            if numbers and args and _is_number(args[0]) and _no_array(args, kwargs):
+            if numbers and args and is_number(args[0]) and no_array(args, kwargs):
                 return reference(*args, **kwargs)
             try:
                 made = function(*args, **kwargs)
@@ -518,35 +549,10 @@ ASKING: Final = frozenset(
 """What asks its first argument's method too, beside what `native` is told of."""
 
 
-def _answers_by_method(value: Any, name: str, kwargs: Mapping[str, Any]) -> bool:
-    """Whether NumPy's function leaves the call to a method of this argument: of a table, say, with
-    labels that an array does not have."""
-    kind = type(value)
-    if kind in _PLAIN or isinstance(value, Handle | np.ndarray | np.generic):
-        return False
-    if hasattr(kind, "__array_function__") or isinstance(kwargs.get("out"), Handle):
-        return False
-    return callable(getattr(kind, name, None)) and hasattr(kind, "__array__")
-
-
 def _by_method(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
     arguments = HostArguments()
     named = {key: arguments.to_host(value) for key, value in kwargs.items()}
     return function(*map(arguments.to_host, args), **named)
-
-
-def _is_number(value: Any) -> bool:
-    kind = type(value)
-    is_numpys = issubclass(kind, np.number | np.bool_) and kind not in handles.SCALARS
-    return kind in _NUMBERS or is_numpys
-
-
-def _no_array(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    return not any(isinstance(item, Handle) for item in (*args, *kwargs.values()))
-
-
-_NUMBERS: Final = frozenset({bool, int, float, complex})
-_PLAIN: Final = frozenset({*_NUMBERS, list, tuple, range, str, bytes, type(None)})
 
 
 def _qualified(function: Any) -> str:

@@ -14,6 +14,7 @@ from clfuse.arrays.conversion import NotNative
 from clfuse.arrays.handle import native_dtype
 from clfuse.ir import build
 from clfuse.ir.nodes import Node
+from clfuse.runtime.devices.selection import current_device
 
 from .host_call import count_copies
 
@@ -50,8 +51,6 @@ def recorded(
 
 def has_sorts() -> bool:
     """Whether the current device sorts by kernels of ours (`schedule.lower.sorting`)."""
-    from clfuse.runtime.devices.selection import current_device
-
     return current_device().assumed_traits.schedule == "gpu"
 
 

@@ -4,6 +4,9 @@ NumPy calls these methods with its own ufuncs and functions. A program with clfu
 knows ours by their names, and compares ``ufunc is np.multiply``. So the methods of a class whose
 module knows clfuse are wrapped, and the wrapper passes our functions. Classes of other packages,
 which know NumPy, are left alone.
+
+What nobody has to be asked about is here, too: arguments of which NumPy makes what it does, as they
+are.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import NotNative
 from clfuse.arrays.handle import Handle
 
@@ -133,3 +137,57 @@ class Mixin(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 Mixin.__name__ = Mixin.__qualname__ = "NDArrayOperatorsMixin"
+
+
+# -- arguments that are not ours ------------------------------------------------------------------
+
+
+def are_numpys(arguments: Iterable[Any]) -> bool:
+    """Whether arguments are NumPy's arrays and numbers, plain values of Python's, or short lists
+    and tuples of those: nothing is to be converted, and nothing to be written back."""
+    for value in arguments:
+        kind = type(value)
+        if kind in PLAIN_VALUES or issubclass(kind, np.ndarray):
+            continue
+        if (kind is not tuple and kind is not list) or len(value) > _MOST_LOOKED_AT:
+            return False
+        for item in value:
+            if type(item) not in PLAIN_VALUES and not issubclass(type(item), np.ndarray):
+                return False
+    return True
+
+
+PLAIN_VALUES: Final = frozenset((
+    bool, int, float, complex, str, bytes, type, type(None), type(Ellipsis),
+    *np.sctypeDict.values(), *{type(np.dtype(char)) for char in np.typecodes["All"]},
+)) - handles.SCALARS  # fmt: skip
+
+_MOST_LOOKED_AT: Final = 16
+"""Items of a list or tuple."""
+
+
+def answers_by_method(value: Any, name: str, kwargs: Mapping[str, Any]) -> bool:
+    """Whether NumPy's function leaves the call to a method of this argument: of a table, say, with
+    labels that an array does not have."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, Handle | np.ndarray | np.generic):
+        return False
+    if hasattr(kind, "__array_function__") or isinstance(kwargs.get("out"), Handle):
+        return False
+    return callable(getattr(kind, name, None)) and hasattr(kind, "__array__")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number of Python's or NumPy's."""
+    kind = type(value)
+    is_numpys = issubclass(kind, np.number | np.bool_) and kind not in handles.SCALARS
+    return kind in _NUMBERS or is_numpys
+
+
+def no_array(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether no argument is an array or a lazy scalar of ours."""
+    return not any(isinstance(item, Handle) for item in (*args, *kwargs.values()))
+
+
+_NUMBERS: Final = frozenset({bool, int, float, complex})
+_PLAIN: Final = frozenset({*_NUMBERS, list, tuple, range, str, bytes, type(None)})

@@ -38,6 +38,7 @@ from clfuse.arrays.host_array import (
 from clfuse.engine.evaluate import evaluate_nodes, lock
 from clfuse.ir.launch_nodes import Part
 from clfuse.ir.nodes import Kind, LateNode, Node
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import BY_ROWS, IN_PARTS, Buffer, HostBuffer
 
 from .writes import is_writable_here
@@ -112,8 +113,6 @@ def is_brief(node: Node, share: int = AT_ONCE, most_nbytes: int = ROW_NBYTES) ->
         return False
     if math.prod(node.shape) * node.dtype.itemsize > most_nbytes:
         return False
-    from clfuse.runtime.devices.selection import current_device
-
     return is_seen_here(current_device() if buffer is None else buffer.device)
 
 
@@ -144,8 +143,6 @@ def _is_read_in_parts(handle: Handle) -> bool:
 def _is_brought(node: Node) -> bool:
     """Whether an array that was recorded lies on the host now: computed, where the device works in
     the host's memory."""
-    from clfuse.runtime.devices.selection import current_device
-
     buffer = node.buffer
     if buffer is not None or isinstance(node, LateNode | Part):
         return False
@@ -172,7 +169,7 @@ def set_in_place(handle: Handle, index: Any, value: Any) -> bool:
     is_scattered = _is_scattering(index)
     kind = type(value)
     if kind is handles.ARRAY:
-        if not fits(value._dtype, handle._dtype):
+        if not is_converted(value._dtype, handle._dtype):
             return False
         if host_elements(value) is None and not (is_scattered and _is_awaited(handle, value)):
             return False
@@ -181,7 +178,7 @@ def set_in_place(handle: Handle, index: Any, value: Any) -> bool:
             return False
     elif not (
         kind is list or kind is tuple or kind in PLAIN
-        or (kind in SCALARS and fits(value.dtype, handle._dtype))
+        or (kind in SCALARS and is_converted(value.dtype, handle._dtype))
     ):
         return False
     if _is_mask(index):
@@ -224,6 +221,12 @@ MOST_FITTING: Final = 1024
 """Entries of `_fitting`: a program that makes ever other dtypes of records would fill it."""
 
 _fitting: Final[dict[tuple[np.dtype, np.dtype], bool]] = {}
+
+
+def is_converted(source: np.dtype, target: np.dtype) -> bool:
+    """Whether NumPy may convert from one to the other without a word, by the values that there are:
+    of floats to integers the compiled part looks at those."""
+    return fits(source, target) or (source.kind == "f" and target.kind in "iu")
 
 
 def fits(source: np.dtype, target: np.dtype) -> bool:

@@ -3,8 +3,9 @@
 The table has how many arguments each may have, and what each costs. Where all arrays lie on the
 host already (see `arrays.host_array`) NumPy's own function computes the result on their memory, and
 the result becomes an array of ours: values, dtypes, errors and warnings are NumPy's by
-construction. All other calls (with an `out`, with an argument that is no number, text, dtype or
-array, with a floating-point error of which NumPy would warn) go on as if there were no such table.
+construction. So it is with an `out` by name that lies on the host. All other calls (with an
+argument that is no number, text, dtype or array, with a floating-point error of which NumPy would
+warn) go on as if there were no such table.
 
 The rule by which a call is taken is in ``_core/eager_calls.pxi``; without the compiled part there
 is none, and every call is recorded.
@@ -339,8 +340,9 @@ UFUNC_METHODS: Final = {
 REFUSED: Final = frozenset(
     ("out", "like", "device", "overwrite_input", "copy", "subok", "descending", "sorted")
 )
-"""Names of arguments that are not taken: something is written to, the result is no new array, or
-ours do it in another way (values of `unique` are always sorted)."""
+"""Names of arguments that are not taken: the result is no new array, or ours do it in another way
+(values of `unique` are always sorted). An `out` is taken where it is an array of ours on the host
+that may be written to."""
 
 OPTIONS: Final = frozenset((*SCALARS, str, type, type(None), type(Ellipsis)))
 """Classes of arguments that NumPy may have as they are."""

@@ -26,6 +26,7 @@ from clfuse.arrays.host_array import (
 from clfuse.errors import AllocationError
 from clfuse.ir import trace
 from clfuse.ir.nodes import Kind, Node, Storage
+from clfuse.runtime.devices.selection import current_device
 from clfuse.runtime.memory.buffers import (
     AS_A_WHOLE,
     IN_PARTS,
@@ -132,8 +133,6 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
     (source,) = node.inputs
     if source.op.kind is not Kind.CONSTANT or source.buffer is not None:
         return False
-    from clfuse.runtime.devices.selection import current_device
-
     nbytes = math.prod(node.shape) * node.dtype.itemsize
     device = current_device()
     if not is_calculated_here(device) or trace.active() is not None:

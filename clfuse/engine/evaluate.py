@@ -555,6 +555,8 @@ def host_view(node: Node) -> npt.NDArray[Any]:
 
 def host_copy(node: Node) -> npt.NDArray[Any]:
     """The node's value as a host array of its own, writable."""
+    if type(node.buffer) is buffers.HostBuffer:
+        return buffers.download(node.buffer, node.dtype, node.shape)
     if node.buffer is None and node.op.kind is Kind.CONSTANT:
         return np.array(node.param)
     evaluate_nodes([node])

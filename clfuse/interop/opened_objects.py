@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clfuse.arrays import handle as handles
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.overrides import PLAIN_VALUES
 from clfuse.dispatch.stand_ins import StandInType
 from clfuse.user_frames import passed_over
 
@@ -122,7 +123,8 @@ class Callback:
 
     @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._turned(self.__wrapped__(*args, **kwargs))
+        result = self.__wrapped__(*args, **kwargs)
+        return result if type(result) in PLAIN_VALUES else self._turned(result)
 
     @property  # type: ignore[misc] # one that cannot be set
     def __class__(self) -> Any:

@@ -12,13 +12,14 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, Final
 
 from clfuse._core import loading
 from clfuse.arrays import handle as handles
 from clfuse.config import at_import
+from clfuse.dispatch.overrides import PLAIN_VALUES
 from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
 from clfuse.functions.rebound import for_ours
@@ -30,6 +31,7 @@ from .third_party_patches import (
     CALLED,
     COMPILED,
     COMPOSED,
+    DEEPEST_LIST,
     DOORS,
     IN_PYTHON,
     METHODS,
@@ -113,7 +115,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         options |= kwargs
         owner = getattr(args[0], "__dict__", {}) if args else {}
         turn = shared if always or _overwrites(options) or _overwrites(owner) else turned
-        written = _written_by(function) if is_python else OUTPUTS
+        written = _written_by(function) if is_python and _may_hold_ours(given) else OUTPUTS
         named = {
             name: (shared if name in written else turn)(value) for name, value in kwargs.items()
         }
@@ -153,6 +155,20 @@ def _is_nobodys(key: tuple[type, ...], given: tuple[Any, ...]) -> bool:
     if not has_lists and len(_nobodys) < MOST_KINDS:
         _nobodys.add(key)
     return True
+
+
+def _may_hold_ours(values: Iterable[Any], depth: int = DEEPEST_LIST) -> bool:
+    """Whether an array of ours, or a function that may give one, is among values, or in lists,
+    tuples and dicts there."""
+    for value in values:
+        kind = type(value)
+        if kind in CALLED or issubclass(kind, handles.Handle):
+            return True
+        if depth and isinstance(value, dict | list | tuple):
+            items = value.values() if isinstance(value, dict) else value
+            if not PLAIN_VALUES.issuperset(map(type, items)) and _may_hold_ours(items, depth - 1):
+                return True
+    return False
 
 
 @functools.cache
@@ -383,8 +399,9 @@ def _public(module: types.ModuleType) -> Iterator[str]:
     """The names of a module's own functions, and of its classes' methods."""
     package, _, rest = module.__name__.partition(".")
     if package in IN_PYTHON:
-        last = rest.rpartition(".")[2]
-        is_private = last[:1] == "_" and not last.endswith("_backend")  # what `scipy.fft` calls
+        parts = rest.split(".")
+        # The transforms of `scipy.fft` call what stands in such modules.
+        is_private = any(part[:1] == "_" for part in parts) and not parts[-1].endswith("_backend")
         yield from _public_in_python(module, package, is_private)
         return
     if any(name.endswith(_SWIG) for name in vars(module)):

@@ -29,6 +29,7 @@ from clfuse.arrays import handle as handles
 from clfuse.arrays.conversion import host_copy, host_scalar, host_view
 from clfuse.arrays.handle import Handle
 from clfuse.arrays.shared_storage import seen_by_numpy
+from clfuse.dispatch.overrides import PLAIN_VALUES
 from clfuse.dispatch.stand_ins import GENERATORS
 from clfuse.functions.math.ufunc import ufunc
 
@@ -72,7 +73,7 @@ def deeply(turn: Turn, other: Turn | None = None) -> Turn:
                 return np.ndarray
             return value if other is None else other(value)
         items = value.values() if kind is dict else value
-        if not depth or _PLAIN.issuperset(map(type, items)):
+        if not depth or PLAIN_VALUES.issuperset(map(type, items)):
             return value
         found = [turned(item, depth - 1) for item in items]
         if all(new is old for new, old in zip(found, items, strict=True)):

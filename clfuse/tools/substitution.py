@@ -308,7 +308,7 @@ class Substitution:
             in NumPy's."""
             original(loader, module)
             package = module.__name__.partition(".")[0]
-            path = os.path.realpath(loader.path)
+            path = real_path(loader.path)
             # Most are not the user's by their folder alone: `is_users` itself imports some.
             if not INSTALLED.isdisjoint(path.split(os.sep)) or is_below(path, STANDARD_LIBRARY):
                 is_open = package in self.packages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 
 import clfuse
+from clfuse.arrays.conversion import host_view
+from clfuse.interop.opened_objects import Callback
+from clfuse.interop.third_party_patches import called_back, deeply
 from tests.ecosystem.comparing import agree
 
 linalg = pytest.importorskip("scipy.linalg")
@@ -150,3 +154,26 @@ def test_scipys_table_of_functions_knows_opened_ones() -> None:
     assert api.xp_capabilities_table[interpolate.make_interp_spline]
     with pytest.raises(KeyError):
         api.xp_capabilities_table[Square]
+
+
+def test_a_function_that_is_called_back_is_wrapped_once() -> None:
+    given = called_back(deeply(host_view))
+    once = given(lambda x: x)
+    assert type(once) is Callback
+    assert given(once) is once
+
+
+def test_functions_of_private_modules_are_scipys_own() -> None:
+    integrate = pytest.importorskip("scipy.integrate")
+    rk = importlib.import_module("scipy.integrate._ivp.rk")
+    assert not hasattr(rk.rk_step, "of_package")
+    assert hasattr(integrate.solve_ivp, "of_package")
+    calls = []
+
+    def decay(t: float, y: Any) -> Any:
+        calls.append(type(y))
+        return clfuse.asarray(-y) * 0.5
+
+    found = integrate.solve_ivp(decay, (0.0, 2.0), clfuse.asarray([1.0, 2.0]), rtol=1e-8)
+    np.testing.assert_allclose(found.y[:, -1], np.exp(-1.0) * np.array([1.0, 2.0]), rtol=1e-6)
+    assert set(calls) == {np.ndarray}

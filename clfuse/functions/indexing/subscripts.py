@@ -83,7 +83,7 @@ def get(handle: Handle, index: Any) -> Any:
     shape, offset, strides, is_element = found
     if is_element:
         return element(handle, offset)
-    if len(shape) < len(handle._shape):
+    if host_array.is_passed(shape, handle._shape):
         host_array.expect_rows(handle._storage, shape)
     return view_of(handle, shape, offset, strides)
 

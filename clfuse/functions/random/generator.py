@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,12 +19,14 @@ import numpy as np
 
 from clfuse._core import loading
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, as_handle, host_view
+from clfuse.arrays.conversion import NotNative, adopt_host_array, as_handle, host_view
 from clfuse.arrays.handle import Handle, native_dtype
+from clfuse.arrays.host_array import SCALARS, host_elements
 from clfuse.arrays.promotion import FLOAT64, INT64
 from clfuse.config import settings
 from clfuse.counters import when_seeded
-from clfuse.dispatch.host_call import host_call
+from clfuse.dispatch.host_call import announce_fallback, host_call, refuse_fallback
+from clfuse.dispatch.numpy_errors import note_final
 from clfuse.dispatch.stand_ins import GENERATORS, StandInType
 from clfuse.errors import warn_user
 from clfuse.process import locks
@@ -392,7 +394,49 @@ def hosted_method(
         return None
     if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
         distributions.check_output(kwargs["out"])  # NumPy will see a copy
-    return host_call(method, args, kwargs, reason, name=f"random.{name}")
+    if method.__name__ in _WRITING or not (
+        _are_only_read(args) and _are_only_read(kwargs.values())
+    ):
+        return host_call(method, args, kwargs, reason, name=f"random.{name}")
+    refuse_fallback(f"random.{name}", reason)
+    try:
+        drawn = method(*map(_seen, args), **{key: _seen(value) for key, value in kwargs.items()})
+    except Exception as error:
+        note_final(error, method)
+        raise
+    announce_fallback(f"random.{name}", reason)
+    return adopt_host_array(drawn) if type(drawn) is np.ndarray and drawn.dtype in _DRAWN else drawn
+
+
+_NUMBERS: Final = frozenset((*SCALARS, type(None), str, type))
+
+_DRAWN: Final = frozenset(map(np.dtype, "bBhHiIlLqQfd?"))
+"""Dtypes of arrays that are drawn, which `host_call` would make arrays of ours, too."""
+
+
+def _are_only_read(arguments: Iterable[Any]) -> bool:
+    """Whether what a draw is given is arrays that lie on the host, numbers, and tuples or lists of
+    numbers."""
+    for value in arguments:
+        kind = type(value)
+        if kind is handles.ARRAY:
+            if host_elements(value) is None:
+                return False
+        elif kind is tuple or kind is list:
+            if not all(type(item) in _NUMBERS for item in value):
+                return False
+        elif kind not in _NUMBERS:
+            return False
+    return True
+
+
+def _seen(value: Any) -> Any:
+    """An argument of a draw as NumPy takes it."""
+    return host_elements(value) if type(value) is handles.ARRAY else value
+
+
+_WRITING: Final = frozenset(("shuffle", "permuted"))
+"""Methods that write to an argument, or give one back."""
 
 
 def documentation(function: Any) -> str:

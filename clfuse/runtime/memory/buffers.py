@@ -367,10 +367,10 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
     shape : sequence of int
         Of the result.
     """
-    import pyopencl as cl
-
     if type(buffer) is HostBuffer:
         return buffer.read(np.dtype(dtype), tuple(shape)).copy()
+    import pyopencl as cl
+
     result: npt.NDArray[Any] = np.empty(shape, dtype)
     if result.nbytes:
         counters["bytes_to_host"] += result.nbytes

@@ -373,7 +373,30 @@ OPTIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", OPTIONS)
+TO_AN_OUT = (
+    "np.clip(a, -2, 2, out=o)", "np.clip(o, a, None, out=o)", "o.clip(-1, 1, out=o)",
+    "np.clip(o[:-1], 0, a[1:], out=o[1:])", "np.sum(P, axis=0, out=o[:6])",
+    "P.sum(axis=0, out=o[:6])", "np.sum(P, 0, out=o[:6], keepdims=False)", "np.sum(a, out=z)",
+    "np.cumsum(a, out=o)", "np.cumsum(o, out=o[::-1])", "np.cumprod(P, 1, out=P)",
+    "np.mean(P, axis=1, out=o[:4])", "P.min(axis=0, out=o[:6])", "P.max(1, out=o[::6])",
+    "np.any(P, axis=0, out=m[:6])", "np.argmax(P, axis=0, out=n[:6])", "np.dot(A, v, out=o[:3])",
+    "np.matmul(A, A, out=A)", "np.matmul(A, v, out=o[:3])", "np.take(a, ix, out=o[:4])",
+    "np.take(o, ix, out=o[:4], mode='clip')", "np.concatenate([v, w], out=o[:6])",
+    "np.round(a, 1, out=o)", "np.add.reduce(P, out=o[:6])", "np.multiply.accumulate(a, out=o)",
+    "np.einsum('ij,jk', A, A, out=A)", "np.median(P, axis=0, out=o[:6])",
+    "np.percentile(P, 30, axis=0, out=o[:6])", "np.nanmax(P, axis=0, out=o[:6])",
+    "np.sum(a, out=None)", "np.stack([v, w], 1, out=o[:6].reshape(3, 2))",
+)  # fmt: skip
+"""Functions that write to an `out`, and give it back."""
+
+REFUSED_OUTS = (
+    "np.dot(A, A, out=P[:3, :3])", "np.dot(A, v, out=o)", "np.sum(P, axis=0, out=v)",
+    "np.cumsum(a, out=x)", "np.clip(a, 0.5, 1.5, out=n)", "np.linalg.norm(a, out=o)",
+    "np.take(a, [99], out=o[:1])", "np.concatenate([v, w], out=o)", "np.mean(a, out=v[:0])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*OPTIONS, *TO_AN_OUT, *REFUSED_OUTS])
 def test_what_is_written_to_is_written_as_by_numpy(xp: ModuleType, text: str) -> None:
     for dtype in ("ordinary", "int64", "float32"):
         seen = []
@@ -391,6 +414,32 @@ def test_what_is_written_to_is_written_as_by_numpy(xp: ModuleType, text: str) ->
             theirs, ours = theirs[0], ours[0]
         assert ours == theirs, dtype
         assert seen[0][1:] == seen[1][1:], dtype
+
+
+@compiled
+@pytest.mark.parametrize("text", TO_AN_OUT)
+def test_what_is_written_to_an_out_is_there(xp: ModuleType, text: str) -> None:
+    """Nothing is recorded, so that nothing that comes later is."""
+    space = operands("ordinary", xp.array)
+    space["o"] = space["a"][::-1].copy()
+    before = xp.stats()["nodes_recorded"]
+    answer = eval(text, {"np": xp, **space})
+    assert xp.stats()["nodes_recorded"] == before
+    if answer.shape and "None" not in text.partition("out=")[2]:
+        answer[...] = 0
+        assert any(not np.asarray(space[name]).all() for name in "oPAmn")
+
+
+def test_an_out_keeps_what_numpy_would_warn_about(xp: ModuleType) -> None:
+    """The operand is the `out`: it is needed once more where the call is made again."""
+    for module in (np, xp):
+        x = module.array([1e200, 1e200, 3.0])
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            found = module.cumprod(x, out=x).tolist()
+        assert found == x.tolist() == [1e200, np.inf, np.inf]
+        y = module.array([1e200, 1e200, 4.0])
+        with module.errstate(over="raise"), pytest.raises(FloatingPointError):
+            module.cumprod(y, out=y).tolist()
 
 
 INDICES = (

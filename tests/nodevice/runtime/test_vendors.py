@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,23 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert list(path.parent.iterdir()) == [path]
     with pytest.raises(OSError, match="file"):
         storage.write_whole(path / "below-a-file", b"three")
+
+
+def test_intels_runtime_is_found_by_its_wheels_list(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    packages, libraries = tmp_path / "packages", tmp_path / "elsewhere"
+    listed = packages / "intel_opencl_rt-2026.2.0.dist-info"
+    listed.mkdir(parents=True)
+    libraries.mkdir()
+    (libraries / "libintelocl.so").touch()
+    (listed / "RECORD").write_text(
+        "../elsewhere/libintelocl.so-gdb.py,sha256=x,1\n../elsewhere/libintelocl.so,sha256=y,2\n"
+    )
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+    monkeypatch.setattr(vendors.site, "ENABLE_USER_SITE", False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "missing"), str(packages)])
+    assert list(vendors._library_folders())[1:] == [libraries]
+    assert vendors._intel_drivers() == [libraries / "libintelocl.so"]
+    (listed / "RECORD").unlink()
+    assert vendors._intel_drivers() == []
