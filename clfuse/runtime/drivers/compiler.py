@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clfuse.runtime.files.storage import read_checked, subfolder, warn_once, write_checked
 
-from . import driver_cache
+from . import driver_cache, llvm_passes
 from .builtins import declarations, names_subgroups
 from .processor import instruction_set
 
@@ -77,8 +77,10 @@ def compile_program(
     import pyopencl as cl
     from pyopencl.characterize import has_src_build_cache
 
-    if handle.platform.name == POCL and (problem := driver_cache.problem_of_build()):
-        raise OSError(errno.ENOSPC, problem)
+    if handle.platform.name == POCL:
+        if problem := driver_cache.problem_of_build():
+            raise OSError(errno.ENOSPC, problem)
+        llvm_passes.move_nothing()
     if has_src_build_cache(handle):
         return _from_source(context, handle, source, options, builtins_read, subgroups_read)
     path = _binary_path(handle, source, options)
