@@ -34,6 +34,13 @@ def _warning(
     return texts[0] if texts else ""
 
 
+def _works(call: Callable[[], object]) -> bool:
+    """Whether there is no error, whatever it warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _takes(call)
+
+
 def _takes(call: Callable[[], object]) -> bool:
     """Whether the arguments of a call are parameters there."""
     try:
@@ -106,6 +113,10 @@ MEAN_OF_NOTHING: Final = _warning(lambda: np.mean(np.zeros(0)), RuntimeWarning)
 
 PADS_BY_AXIS: Final = _takes(lambda: np.pad(np.zeros(1), {0: 1}))
 """Whether `pad` takes a dict of widths."""
+
+_ONE_TURN: Final[Any] = np.array([1])
+TURNS_BY_VECTORS: Final = _works(lambda: np.rot90(np.zeros((1, 1)), _ONE_TURN))
+"""Whether `rot90` takes the number of turns in an array that has axes; an error since 2.5."""
 
 SORTS_DESCENDING: Final = "descending" in inspect.signature(np.sort).parameters
 """Whether `sort` and `argsort`, functions and methods, take ``descending`` (2.5)."""

@@ -70,13 +70,20 @@ IN_PLACE: Final = frozenset((
 """Functions whose compiled code writes to what they are given, or asks as if it did, then or
 later."""
 
+COUNTING: Final = ("skimage",)
+"""Packages whose warnings name a line by how often a function is wrapped, ours among it."""
+
 ESTIMATORS: Final = ("sklearn",)
 """Packages whose objects keep what they are made of as it is, and may write to it later."""
 
 
+def _package_of(function: Callable[..., Any]) -> str:
+    return (getattr(function, "__module__", None) or "").partition(".")[0]
+
+
 def _keeps(function: Callable[..., Any]) -> bool:
-    package = (getattr(function, "__module__", None) or "").partition(".")[0]
-    return package in ESTIMATORS and function.__name__ in ("__init__", "set_params")
+    is_of_estimators = _package_of(function) in ESTIMATORS
+    return is_of_estimators and function.__name__ in ("__init__", "set_params")
 
 
 def _as_it_is(value: Any) -> Any:
@@ -103,7 +110,6 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         return turned(in_shared_memory(value))
 
     @functools.wraps(function)
-    @passed_over
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal always
         given = (*args, *kwargs.values()) if kwargs else args
@@ -141,7 +147,7 @@ def open_to_ours(function: Callable[..., Any], turned: Turn) -> Callable[..., An
         always = True
         return call(*args, **kwargs)
 
-    return call
+    return call if _package_of(function) in COUNTING else passed_over(call)
 
 
 def _is_nobodys(key: tuple[type, ...], given: tuple[Any, ...]) -> bool:

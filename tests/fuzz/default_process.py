@@ -395,6 +395,8 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 def main() -> None:
     """Do what the plan of the seed says."""
     faulthandler.enable()
+    # Python says so of every fork in a process that has threads, from 3.12 on.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     plan = draw_plan(int(sys.argv[1]))
     if plan.end == "terminate_handled":
         signal.signal(signal.SIGTERM, _terminated)

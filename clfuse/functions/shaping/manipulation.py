@@ -59,7 +59,7 @@ from clfuse.ir import build, trace
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import COUNTED_NBYTES, require_room
-from clfuse.numpy_releases import CHECKS_STRIDES
+from clfuse.numpy_releases import CHECKS_STRIDES, TURNS_BY_VECTORS
 
 # -- reshape --------------------------------------------------------------------------------------
 
@@ -378,7 +378,9 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     if not all(-rank <= axis < rank for axis in axes):
         raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={rank}.")
     first, second = (axis % rank for axis in axes)
-    if isinstance(k, Handle | np.ndarray) and np.size(k) == 1:  # type: ignore[arg-type]
+    if isinstance(k, Handle | np.ndarray):
+        if np.size(k) != 1 or (np.ndim(k) and not TURNS_BY_VECTORS):  # type: ignore[arg-type]
+            raise NotNative("by what is no integer")
         k = host_view(k).item() if isinstance(k, Handle) else k.item()
     if not hasattr(type(k), "__index__"):
         raise NotNative("by what is no integer")  # NumPy before 2.5 takes it, and then warns

@@ -29,7 +29,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -162,6 +162,10 @@ def _interruptible(code: CodeType) -> frozenset[int]:
     return frozenset(found)
 
 
+MONITORING: Final[Any] = getattr(sys, "monitoring", None)  # from Python 3.12 on
+TOOL: Final = 4  # one of the numbers that belong to nobody
+
+
 class Interrupt:
     """Counts the calls that clfuse makes in Python, and raises at one of them."""
 
@@ -171,28 +175,51 @@ class Interrupt:
         self.where = ""
 
     def __enter__(self) -> Interrupt:
-        # Python 3.12 tells nobody of opcodes unless some frame has asked for them before.
-        sys._getframe().f_trace_opcodes = True
-        sys.settrace(self._called)
+        if MONITORING:  # `settrace` tells nothing there of a function that ran without it before
+            events = MONITORING.events
+            MONITORING.use_tool_id(TOOL, "clfuse's interrupts")
+            MONITORING.register_callback(TOOL, events.INSTRUCTION, self._reached)
+            MONITORING.set_events(TOOL, events.INSTRUCTION)
+            MONITORING.restart_events()
+        else:
+            sys.settrace(self._called)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        sys.settrace(None)
+        if MONITORING:
+            MONITORING.set_events(TOOL, 0)
+            MONITORING.register_callback(TOOL, MONITORING.events.INSTRUCTION, None)
+            MONITORING.free_tool_id(TOOL)
+        else:
+            sys.settrace(None)
+
+    def is_meant(self, code: CodeType) -> bool:
+        """Whether a function is interrupted."""
+        name = code.co_filename
+        return name.startswith(PACKAGE) and not name.startswith(READERS)
+
+    def _reached(self, code: CodeType, offset: int) -> Any:
+        if offset not in _interruptible(code) or not self.is_meant(code):
+            return MONITORING.DISABLE
+        self._note(code, sys._getframe(1).f_lineno)
+        return None
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        name = frame.f_code.co_filename
-        if not name.startswith(PACKAGE) or name.startswith(READERS):
+        if not self.is_meant(frame.f_code):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._executed
 
     def _executed(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode" and frame.f_lasti in _interruptible(frame.f_code):
-            self.count += 1
-            if self.count == self.at:
-                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                raise KeyboardInterrupt
+            self._note(frame.f_code, frame.f_lineno)
         return self._executed
+
+    def _note(self, code: CodeType, line: int) -> None:
+        self.count += 1
+        if self.count == self.at:
+            self.where = f"{Path(code.co_filename).name}:{line}"
+            raise KeyboardInterrupt
 
 
 def looked(arrays: dict[str, Any]) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def test_whoever_computes_keeps_the_bytes(host_us: int, xp: ModuleType) -> None:
         assert outcome(xp, 6, text) == outcome(np, 6, text)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # NumPy 2.5
 def test_an_array_of_bools_still_owns_its_bytes(xp: ModuleType) -> None:
     x = xp.zeros((2, 3), bool)
     x.view(xp.uint8)[1] = 2

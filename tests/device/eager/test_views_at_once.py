@@ -125,6 +125,7 @@ def test_errors_are_numpys(xp: ModuleType, call: str) -> None:
     assert str(ours.value) == str(theirs.value)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # NumPy 2.5
 def test_views_of_what_is_recorded_or_read_only(xp: ModuleType) -> None:
     for module in (xp, np):
         c = module.array(np.arange(4) * 1j)

@@ -4,7 +4,7 @@ while one is kept and another one forgotten: later programs run, and no more is 
 from __future__ import annotations
 
 from contextlib import suppress
-from types import FrameType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,8 @@ class InFunction(Interrupt):
 
     name = ""
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_name != self.name:
-            return None
-        return super()._called(frame, event, argument)
+    def is_meant(self, code: CodeType) -> bool:
+        return super().is_meant(code) and code.co_name == self.name
 
 
 def program(number: int) -> None:

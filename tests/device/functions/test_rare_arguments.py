@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import inspect
+import re
 import warnings
 from array import array
 from collections.abc import Callable
@@ -431,11 +432,18 @@ def test_arguments_in_arrays_have_numpys_errors(xp: ModuleType, name: str) -> No
     assert_same_error(ONE_CALL[name], xp)
 
 
+@pytest.mark.filterwarnings("ignore:Passing a value for k:DeprecationWarning")  # NumPy 2.5
 def test_turns_may_be_an_array_of_one_number(xp: ModuleType) -> None:
     host = np.arange(6).reshape(2, 3)
-    for turns in (1, [3]):
-        expected = np.rot90(host, np.array(turns))
-        np.testing.assert_array_equal(xp.rot90(xp.asarray(host), xp.array(turns)), expected)
+    expected = np.rot90(host, np.array(1))
+    np.testing.assert_array_equal(xp.rot90(xp.asarray(host), xp.array(1)), expected)
+    try:
+        expected = np.rot90(host, np.array([3]))
+    except TypeError as error:  # from NumPy 2.5 on
+        with pytest.raises(TypeError, match=re.escape(str(error))):
+            xp.rot90(xp.asarray(host), xp.array([3]))
+    else:
+        np.testing.assert_array_equal(xp.rot90(xp.asarray(host), xp.array([3])), expected)
 
 
 @pytest.mark.parametrize("host_us", [0, 50])

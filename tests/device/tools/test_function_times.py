@@ -41,6 +41,7 @@ def values(found: Any) -> Any:
     return None if found is None else np.asarray(found)
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # NumPy 2.5
 @pytest.mark.usefixtures("shared_memory")  # elsewhere NumPy is asked for little
 def test_calls_give_what_numpys_give(xp: ModuleType) -> None:
     given = {module: functions.arguments(module, SIZE) for module in (np, xp)}
