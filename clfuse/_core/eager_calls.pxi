@@ -431,7 +431,7 @@ cdef object read_to(
     if to >= 0:
         return put_to(
             method if is_array else apply, is_array, held, names, args, target,
-            <object>work.device,
+            <object>work.device, is_needed(args, given + named, to, names),
         )
     try:
         value = composed(method if is_array else apply, held, names, is_loop)
@@ -444,14 +444,31 @@ cdef object read_to(
     return answered(value, held, args, <object>work.device)
 
 
+cdef bint is_needed(PyObject **args, Py_ssize_t count, Py_ssize_t to, tuple names) except -1:
+    """Whether what the call of `read_to` writes over may be needed once more: it may be an operand,
+    or stays in part."""
+    cdef Py_ssize_t place
+    if "where" in names:
+        return True
+    for place in range(count):
+        item = <object>args[place]
+        kind = type(item)
+        if place == to or kind in plain_options:
+            continue
+        if kind is not ARRAY or not is_ours(item) or share_cell(item, <object>args[to]):
+            return True
+    return False
+
+
 cdef object put_to(
     object apply, bint is_method, tuple held, tuple names, PyObject **args, object target,
-    object device,
+    object device, bint is_kept,
 ):
-    """The call of `read_to`, which writes to `target`: `DEFER` leaves that as it was."""
+    """The call of `read_to`, which writes to `target`: where it `is_kept`, `DEFER` leaves that as it
+    was; else whoever does it then writes over all of it."""
     if mode[0] is not QUIET and mode[0] is not LOUD:
         return DEFER
-    before = target.copy()
+    before = target.copy() if is_kept else None
     try:
         if mode[0] is QUIET:
             value = asked_with(apply, held, names)
@@ -464,7 +481,8 @@ cdef object put_to(
     except TypeError:
         if not is_method:
             raise
-    target[...] = before
+    if before is not None:
+        target[...] = before
     return DEFER
 
 
