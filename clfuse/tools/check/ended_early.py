@@ -196,7 +196,7 @@ class Interrupt:
     def is_meant(self, code: CodeType) -> bool:
         """Whether a function is interrupted."""
         name = code.co_filename
-        return name.startswith(PACKAGE) and not name.startswith(READERS)
+        return name.startswith(PACKAGE) and not name.startswith(READERS) and name != __file__
 
     def _reached(self, code: CodeType, offset: int) -> Any:
         if offset not in _interruptible(code) or not self.is_meant(code):

@@ -46,15 +46,8 @@ def require_counted_locals(device: Device) -> None:
     """Skip where the runtime does not say what local memory a kernel has by itself: PoCL 6."""
     import pyopencl as cl
 
-    source = """
-    kernel void own(global float *x)
-    {
-        local float y[999];
-        y[get_local_id(0)] = x[0];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        x[1] = y[0];
-    }
-    """
+    body = "local float y[999]; y[get_local_id(0)] = x[0]; barrier(1); x[1] = y[0];"
+    source = f"kernel void own(global float *x) {{ {body} }}"
     kernel = cl.Program(device.context, source).build().own
     query = cl.kernel_work_group_info.LOCAL_MEM_SIZE
     if kernel.get_work_group_info(query, device.handle) < 999 * 4:

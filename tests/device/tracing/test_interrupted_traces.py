@@ -7,7 +7,7 @@ import gc
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,8 @@ TRACE = Path(trace.__file__).name
 class InTrace(Interrupt):
     """Interrupts what keeps the books of traces: there the moment matters most."""
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.endswith(f"/{TRACE}"):
-            return None
-        return super()._called(frame, event, argument)
+    def is_meant(self, code: CodeType) -> bool:
+        return code.co_filename.endswith(f"/{TRACE}")
 
 
 def drawing(rng: Any) -> Any:
