@@ -157,7 +157,7 @@ def test_scipys_table_of_functions_knows_opened_ones() -> None:
 
 
 def test_a_function_that_is_called_back_is_wrapped_once() -> None:
-    given = called_back(deeply(host_view))
+    given = deeply(host_view, called_back)
     once = given(lambda x: x)
     assert type(once) is Callback
     assert given(once) is once

@@ -379,8 +379,8 @@ TO_AN_OUT = (
     "P.sum(axis=0, out=o[:6])", "np.sum(P, 0, out=o[:6], keepdims=False)", "np.sum(a, out=z)",
     "np.cumsum(a, out=o)", "np.cumsum(o, out=o[::-1])", "np.cumprod(P, 1, out=P)",
     "np.mean(P, axis=1, out=o[:4])", "P.min(axis=0, out=o[:6])", "P.max(1, out=o[::6])",
-    "np.any(P, axis=0, out=m[:6])", "np.argmax(P, axis=0, out=n[:6])", "np.dot(A, v, out=o[:3])",
-    "np.matmul(A, A, out=A)", "np.matmul(A, v, out=o[:3])", "np.take(a, ix, out=o[:4])",
+    "np.any(P, axis=0, out=m[:6])", "np.argmax(P, axis=0, out=n[:6])",
+    "np.matmul(A, A, out=A)", "np.take(a, ix, out=o[:4])",
     "np.take(o, ix, out=o[:4], mode='clip')", "np.concatenate([v, w], out=o[:6])",
     "np.round(a, 1, out=o)", "np.add.reduce(P, out=o[:6])", "np.multiply.accumulate(a, out=o)",
     "np.einsum('ij,jk', A, A, out=A)", "np.median(P, axis=0, out=o[:6])",
@@ -388,6 +388,9 @@ TO_AN_OUT = (
     "np.sum(a, out=None)", "np.stack([v, w], 1, out=o[:6].reshape(3, 2))",
 )  # fmt: skip
 """Functions that write to an `out`, and give it back."""
+
+if loading.load() is not None:  # else they are recorded, and added up in another order
+    TO_AN_OUT = (*TO_AN_OUT, "np.dot(A, v, out=o[:3])", "np.matmul(A, v, out=o[:3])")
 
 REFUSED_OUTS = (
     "np.dot(A, A, out=P[:3, :3])", "np.dot(A, v, out=o)", "np.sum(P, axis=0, out=v)",
