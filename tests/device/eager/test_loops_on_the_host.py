@@ -51,6 +51,7 @@ def test_a_loop_over_rows_of_what_was_recorded_ends_on_the_host(xp: ModuleType) 
 
 
 @compiled
+@pytest.mark.usefixtures("shared_memory")
 def test_a_loop_over_recorded_windows_ends_on_the_host(xp: ModuleType) -> None:
     def filtered(m: ModuleType, image: Any) -> Any:
         padded = m.pad(m.sqrt(image * 2.0), 2, mode="edge")

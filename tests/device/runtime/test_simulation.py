@@ -19,6 +19,7 @@ from clfuse.config import override
 from clfuse.engine.evaluate import forget_plans
 from clfuse.runtime.devices import selection
 from clfuse.runtime.devices.device import Device
+from clfuse.runtime.drivers import compiler
 from clfuse.runtime.launches import launch, program
 from clfuse.runtime.memory import buffers
 from clfuse.runtime.memory.blocks import pool_of
@@ -48,7 +49,8 @@ def require_counted_locals(device: Device) -> None:
 
     body = "local float y[999]; y[get_local_id(0)] = x[0]; barrier(1); x[1] = y[0];"
     source = f"kernel void own(global float *x) {{ {body} }}"
-    kernel = cl.Program(device.context, source).build().own
+    built = compiler.compile_program(device.context, device.handle, source, "")
+    kernel = cl.Kernel(built, "own")
     query = cl.kernel_work_group_info.LOCAL_MEM_SIZE
     if kernel.get_work_group_info(query, device.handle) < 999 * 4:
         pytest.skip("the runtime does not count a kernel's own local memory")
