@@ -110,12 +110,16 @@ cdef inline int spare_among(object ours, object other) noexcept:
     )
 
 
+cdef inline double nbytes_in(PyObject *array) noexcept:
+    return array_size(array) * PyArray_ITEMSIZE(<PyArrayObject *>array)
+
+
 cdef bint is_reusable(object handle, PyObject *array) except -1:
     """Whether an array of ours alone has this memory, of NumPy's array `array`, which has one name
     here; all in C order."""
     cdef PyObject *cell = peek(handle, h_cell)
     cdef int needed = IN_C_ORDER | WRITEABLE
-    if array_size(array) * PyArray_ITEMSIZE(<PyArrayObject *>array) < least_reused:
+    if nbytes_in(array) < least_reused:
         return False
     if PyArray_FLAGS(<PyArrayObject *>array) & needed != needed:
         return False
@@ -160,6 +164,8 @@ cdef object reused(int number, int spare, object ours, object other, object one,
     `one` and `two` are what NumPy sees of `ours` and `other`; `two` may be an array of no axes."""
     cdef PyObject *operands[3]
     found = None
+    if nbytes_in(<PyObject *>one) < least_reused and nbytes_in(<PyObject *>two) < least_reused:
+        return DEFER
     if not keeps_dtype(number, array_descr(<PyObject *>one)):
         return DEFER
     if spare & OURS_SPARE and is_reusable(ours, <PyObject *>one):

@@ -10,6 +10,7 @@ binary.
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import itertools
 import os
@@ -42,6 +43,9 @@ LARGEST_BINARY: Final = 64 << 20
 """Bytes; a file that has more was not written by us, and a binary that has more is not kept."""
 
 POCL: Final = "Portable Computing Language"
+
+_tell_llvm: Final = functools.cache(llvm_passes.move_nothing)
+"""Once a process, as it takes a millisecond: PoCL has loaded its LLVM with itself."""
 
 
 def compile_program(
@@ -80,7 +84,7 @@ def compile_program(
     if handle.platform.name == POCL:
         if problem := driver_cache.problem_of_build():
             raise OSError(errno.ENOSPC, problem)
-        llvm_passes.move_nothing()
+        _tell_llvm()
     if has_src_build_cache(handle):
         return _from_source(context, handle, source, options, builtins_read, subgroups_read)
     path = _binary_path(handle, source, options)
