@@ -21,8 +21,8 @@ from .loaded_pages import MAPS
 
 __all__ = ["move_nothing"]
 
-CHECKED: Final = (18, 21)
-"""The first and the last version of LLVM that has the check, and takes the option: others would end
+CHECKED: Final = (18, 19)
+"""The first and the last version of LLVM that was seen to take the option: others might end
 the process because of that."""
 
 OPTION: Final = b"-instcombine-code-sinking=false"
