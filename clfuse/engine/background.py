@@ -42,7 +42,7 @@ __all__ = [
     "prepare", "wait_for",
 ]  # fmt: skip
 
-IMPORTED: Final = ("pyopencl", "clfuse.engine.executable")
+IMPORTED: Final = ("clfuse.runtime.drivers.opencl", "clfuse.engine.executable")
 """What the first plan of a process needs, and NumPy does not."""
 
 LONGEST_S: Final = 60.0
@@ -183,9 +183,9 @@ def prepare(device: Device, then: Callable[[], object]) -> Work:
 
         threads.prepare()
         calls: list[Callable[[], object]] = [
-            functools.partial(import_module, name) for name in IMPORTED
+            lambda: device.usable,
+            *(functools.partial(import_module, name) for name in IMPORTED),
         ]
-        calls.append(lambda: device.usable)
         _preparing.append(begin(calls, then))
     return _preparing[0]
 

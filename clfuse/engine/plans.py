@@ -11,6 +11,7 @@ from clfuse.ir import known_graphs
 from clfuse.ir.snapshot import Snapshot
 from clfuse.policy import choice
 from clfuse.runtime.devices.device import Device
+from clfuse.runtime.devices.selection import while_loading
 
 if TYPE_CHECKING:
     from .executable import Planned
@@ -59,6 +60,14 @@ def look(snapshot: Snapshot, device: Device) -> Planned | None:
         if planned.structure.same_structure(snapshot):
             return planned
     return None
+
+
+def import_planner() -> None:
+    """Import what makes plans, and what renders their kernels."""
+    from . import executable  # noqa: F401
+
+
+while_loading.append(import_planner)
 
 
 def make(snapshot: Snapshot, device: Device) -> Planned:

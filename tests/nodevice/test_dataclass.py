@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -66,6 +67,45 @@ def test_what_a_class_defines_itself_stays(ours, theirs):
            "__hash__": lambda self: 7}  # fmt: skip
     for each in (made(ours, **own), made(mutable, **own)):
         assert (repr(each("a")), each("a") == 3, hash(each("a"))) == ("mine", True, 7)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=["frozen", "mutable"])
+def test_plain_classes_take_arguments_as_dataclasses(ours, theirs):
+    names = {"__annotations__": {"name": "str", "size": "int"}, "__module__": __name__, "size": 3}
+    found, expected = (each(type("Plain", (), dict(names))) for each in (ours, theirs))
+    parameters, asked = (inspect.signature(each).parameters for each in (found, expected))
+    assert parameters.keys() == asked.keys()
+    for call in (lambda kind: kind("a"), lambda kind: kind(size=4, name="b"),
+                 lambda kind: replace(kind("a", 5), name="c")):  # fmt: skip
+        assert repr(call(found)) == repr(call(expected))
+    for call in (lambda kind: kind(), lambda kind: kind(1, 2, 3), lambda kind: kind(1, name=2)):
+        with pytest.raises(TypeError) as ours_said:
+            call(found)
+        with pytest.raises(TypeError) as theirs_said:
+            call(expected)
+        assert str(ours_said.value) == str(theirs_said.value)
+    more = ours(type("More", (found,), {"__annotations__": {"last": "int"}, "last": 1,
+                                        "__module__": __name__}))  # fmt: skip
+    assert (more("a").name, more("a").size, more("a", 2, 5).last) == ("a", 3, 5)
+
+
+@pytest.mark.parametrize("decorator", [frozen, mutable])
+def test_a_field_without_a_default_follows_none_with_one(decorator):
+    with pytest.raises(TypeError, match="non-default argument 'late' follows default argument"):
+        decorator(type("Late", (), {"__annotations__": {"size": "int", "late": "int"}, "size": 3,
+                                    "__module__": __name__}))  # fmt: skip
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=["frozen", "mutable"])
+def test_classes_that_do_more_than_store_do_it(ours, theirs):
+    def __post_init__(self):
+        self.size += 1
+
+    kinds = [made(each, __post_init__=__post_init__) for each in (ours, theirs)]
+    assert [each("a", 4).size for each in kinds] == [5, 5]
+    hidden = {"__annotations__": {"name": "str", "rest": "int"}, "__module__": __name__,
+              "rest": field(default=7, init=False)}  # fmt: skip
+    assert ours(type("Hidden", (), dict(hidden)))("a").rest == 7
 
 
 @mutable

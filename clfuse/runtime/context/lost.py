@@ -70,7 +70,7 @@ _Result = TypeVar("_Result")
 
 def driver_error() -> type[Exception]:
     """The class of what pyopencl raises; an ``except`` clause asks only when something failed."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     return cl.Error
 
@@ -78,10 +78,10 @@ def driver_error() -> type[Exception]:
 def status_of(error: Exception) -> int:
     """The driver's status in an error of pyopencl's; 0 in those that pyopencl makes by itself, of a
     text, but for memory."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     record = error.args[0] if error.args else None
-    if isinstance(record, cl._cl._ErrorRecord):
+    if isinstance(record, cl._ErrorRecord):
         return record.code()
     return -4 if isinstance(error, cl.MemoryError) else 0
 
@@ -174,9 +174,9 @@ def waiting(device: DeviceBase, error: Exception, kernel: str = "") -> Exception
 
 def status_error(routine: str, status: int) -> Exception:
     """The error that pyopencl would raise, for calls that were made without it."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
-    record: Any = cl._cl._ErrorRecord(routine, status, "")
+    record: Any = cl._ErrorRecord(routine, status, "")
     return cl.Error(record)
 
 
@@ -188,7 +188,7 @@ def require_alive(device: DeviceBase, error: Exception) -> None:
 
 def is_alive(device: DeviceBase) -> bool:
     """Whether the device still does what it is told; waits for what was enqueued."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     if device.lost:
         return False
@@ -206,7 +206,7 @@ def is_alive(device: DeviceBase) -> bool:
 def canary(queue: cl.CommandQueue) -> cl.Buffer:
     """A small buffer to probe the context by, which the driver has allocated: later there may be no
     memory for it."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, TOUCH.nbytes)
     cl.enqueue_fill_buffer(queue, buffer, TOUCH, 0, TOUCH.nbytes)

@@ -302,7 +302,7 @@ class Pool:
 
     def _make(self, nbytes: int, size: int) -> cl.Buffer | None:
         """Return a new block, or None where there is no memory for it."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         if self.managed_nbytes + size > self.limit_nbytes:
             return None
@@ -329,7 +329,7 @@ class Pool:
 
     def _lend(self, memory: npt.NDArray[np.uint8], counted: int) -> cl.Buffer:
         """Return a block of memory of the host, as large as is counted for it, or smaller."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         lent = LentMemory(self, memory)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
@@ -339,7 +339,7 @@ class Pool:
         return block
 
     def _make_exact(self, nbytes: int) -> cl.Buffer:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         device, what = self.device, f"{nbytes:,} bytes"
         try:
@@ -403,7 +403,7 @@ class LentMemory:
         # The queues were finished when the interpreter began to end, and before a fork.
         if pool is None or is_finalizing() or pool.device.forked:
             return
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         device = pool.device
         try:
@@ -437,7 +437,7 @@ def _works_in_place(device: DeviceBase) -> bool:
     OpenCL lets a driver keep a copy of memory that it was told to use; rusticl does, PoCL and
     Intel's runtime do not.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     memory = _host_block(2 * ALIGNMENT)[: 2 * ALIGNMENT]
     memory[:] = 0

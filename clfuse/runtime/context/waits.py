@@ -112,7 +112,7 @@ def keep_up(queue: cl.CommandQueue) -> None:
 
     Called where nothing of a plan is launched yet: an interrupt leaves all as it was.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     last = _markers.get(queue.int_ptr)
     _markers[queue.int_ptr] = cl.enqueue_marker(queue)
@@ -153,7 +153,7 @@ def ask() -> None:
 
 
 def _ask_until_done(queue: cl.CommandQueue) -> None:
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     marker = cl.enqueue_marker(queue)
     queue.flush()
@@ -169,7 +169,7 @@ def _ask_until_done(queue: cl.CommandQueue) -> None:
 def in_steps(queue: cl.CommandQueue) -> None:
     """Wait until a queue is done or something in it has failed, by many short waits; or return at
     once, where the driver's own wait for the same was short (`QUICK_TIMES`)."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     work = _core.work_added() if _core is not None else _added[0]
     if _asked[0]:
@@ -204,9 +204,8 @@ def _quick_of(work: float) -> dict[float, int] | None:
 
 def _reach(marker: Any) -> None:
     """Wait until a queue has come to a marker, or something before it has failed."""
-    import pyopencl as cl
-
     from clfuse.progress import Bar
+    from clfuse.runtime.drivers import opencl as cl
 
     complete = cl.command_execution_status.COMPLETE
     begin = time.monotonic()
@@ -223,7 +222,7 @@ def reach_at_exit(queue: cl.CommandQueue, name: str) -> None:
     results any more, and who has interrupted the program is told what is waited for."""
     import signal
 
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     marker = cl.enqueue_marker(queue)
     queue.flush()

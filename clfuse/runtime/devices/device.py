@@ -81,7 +81,7 @@ class Device(DeviceBase):
         index: str,
         inline: Inline | None = None,
     ) -> None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         super().__init__(handle, platform, index, inline)
         self._opened = False
@@ -202,7 +202,7 @@ class Device(DeviceBase):
         """Another queue, whose events hold times; what is put there waits for what is in the one
         queue, and has that wait for it."""
         if self._timed_queue is None:
-            import pyopencl as cl
+            from clfuse.runtime.drivers import opencl as cl
 
             timed = cl.command_queue_properties.PROFILING_ENABLE
             self._timed_queue = lost.call_driver(
@@ -251,7 +251,7 @@ class Device(DeviceBase):
 
     def renew_queue(self, profiling: bool) -> None:
         """Wait for the queue and put a fresh one in its place; its events hold times if asked."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         with self.lock:
             self.finish()
@@ -264,8 +264,7 @@ class Device(DeviceBase):
                 self.inline.open(self.context, profiling=profiling)
 
     def _open(self) -> None:
-        import pyopencl as cl
-
+        from clfuse.runtime.drivers import opencl as cl
         from clfuse.runtime.drivers import probing, threads
 
         threads.prepare()
@@ -282,7 +281,7 @@ class Device(DeviceBase):
             self._opened = True
 
     def _open_queues(self) -> cl.CommandQueue:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         if self.inline is not None:
             try:
@@ -305,7 +304,7 @@ class Device(DeviceBase):
 
 
 def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     kind = "accelerator"
     if handle.type & cl.device_type.GPU:

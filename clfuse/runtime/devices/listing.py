@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from clfuse.errors import DeviceError
-from clfuse.runtime.drivers import driver_cache, inline, invokers, pinning, vendors
+from clfuse.runtime.drivers import driver_cache, inline, pinning, vendors
 
 from .device import Device
 
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["list_devices"]
 
 
-def list_devices() -> list[Device]:
+def list_devices(while_loading: Iterable[Callable[[], object]] = ()) -> list[Device]:
     """Return a new object for every device that the drivers name, in their order.
+
+    Parameters
+    ----------
+    while_loading
+        Functions that are called while the drivers are loaded.
 
     Raises
     ------
@@ -24,20 +30,21 @@ def list_devices() -> list[Device]:
         pyopencl cannot be imported.
     """
     drivers = vendors.drivers()
+    try:
+        from clfuse.runtime.drivers import opencl as cl
+    except ImportError as error:
+        raise DeviceError(
+            f"pyopencl cannot be imported: {error}; python -m pip install pyopencl"
+        ) from error
+    with vendors.loaded_beside(drivers.values()):
+        for call in while_loading:
+            call()
     with (
         driver_cache.environment(),
         vendors.loader_environment(),
         inline.loader_environment(drivers),
         pinning.loader_environment(),
     ):
-        try:
-            import pyopencl as cl
-
-            invokers.keep_in_memory()
-        except ImportError as error:
-            raise DeviceError(
-                f"pyopencl cannot be imported: {error}; python -m pip install pyopencl"
-            ) from error
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # PLATFORM_NOT_FOUND_KHR: the loader found no driver at all
@@ -52,7 +59,7 @@ def list_devices() -> list[Device]:
 
 
 def _of_platform(number: int, platform: cl.Platform) -> list[Device]:
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     try:
         found = inline.handles_of(platform)

@@ -31,12 +31,15 @@ from .device import Device
 
 __all__ = [
     "current_device", "device", "devices", "find", "fitting", "get_device", "is_any_open", "listed",
-    "set_device", "when_renewed",
+    "set_device", "when_renewed", "while_loading",
 ]  # fmt: skip
 
 when_renewed: Final[list[Callable[[Device], None]]] = []
 """Called with a device that was lost, after another one took its place: for who keeps anything that
 belongs to a context."""
+
+while_loading: Final[list[Callable[[], object]]] = []
+"""Called while the drivers are loaded: what imports that for which a device is opened."""
 
 # --- listing --------------------------------------------------------------------------------------
 
@@ -62,7 +65,7 @@ def listed() -> list[Device]:
             if _listed is None:
                 from .listing import list_devices
 
-                found = list_devices()
+                found = list_devices(while_loading)
                 for candidate in found:
                     candidate.forked = candidate.platform_name in forks.spoilt
                 _listed = found

@@ -27,7 +27,7 @@ from .processor import instruction_set
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["compile_program"]
+__all__ = ["compile_program", "keeps_builds"]
 
 #: Binaries kept on disk (10 to 50 kB each); above it the half that was not used for longest goes.
 BINARIES_LIMIT = 8192
@@ -44,6 +44,9 @@ LARGEST_BINARY: Final = 64 << 20
 
 POCL: Final = "Portable Computing Language"
 
+KEEPING: Final = (POCL, "NVIDIA CUDA")
+"""Platforms whose drivers keep what they have built, by its source."""
+
 _tell_llvm: Final = functools.cache(llvm_passes.move_nothing)
 """Once a process, as it takes a millisecond: PoCL has loaded its LLVM with itself."""
 
@@ -55,7 +58,7 @@ def compile_program(
     options: str,
     builtins_read: str = "",
     subgroups_read: str = "",
-) -> cl.Program:
+) -> cl._cl._Program:
     """Return a built program.
 
     Parameters
@@ -78,14 +81,13 @@ def compile_program(
     OSError
         The compiler was not asked: it would end the process, for want of room on its disk.
     """
-    import pyopencl as cl
-    from pyopencl.characterize import has_src_build_cache
+    from clfuse.runtime.drivers import opencl as cl
 
     if handle.platform.name == POCL:
         if problem := driver_cache.problem_of_build():
             raise OSError(errno.ENOSPC, problem)
         _tell_llvm()
-    if has_src_build_cache(handle):
+    if keeps_builds(handle):
         return _from_source(context, handle, source, options, builtins_read, subgroups_read)
     path = _binary_path(handle, source, options)
     program = _load(context, handle, path, options) if path is not None else None
@@ -95,6 +97,11 @@ def compile_program(
             binaries: Any = program.get_info(cl.program_info.BINARIES)
             _store(path, next(binary for binary in binaries if binary))
     return program
+
+
+def keeps_builds(handle: cl.Device) -> bool:
+    """Return whether a device's driver keeps on disk what it has built."""
+    return handle.platform.name in KEEPING
 
 
 _takes_declarations: dict[cl.Device, bool] = {}
@@ -108,23 +115,23 @@ def _from_source(
     options: str,
     builtins_read: str,
     subgroups_read: str,
-) -> cl.Program:
-    import pyopencl as cl
+) -> cl._cl._Program:
+    from clfuse.runtime.drivers import opencl as cl
 
     without = _without_header(source, builtins_read, subgroups_read)
     if without is not None and _takes_declarations.get(handle, True):
         text, macro = without
         try:
-            built = _built(cl._cl._Program(context, text), handle, f"{options} -D{macro}")
+            built = _built(cl._Program(context, text), handle, f"{options} -D{macro}")
         except cl.RuntimeError:
             # The source is wrong, or the device's compiler does not work like this: the
             # header decides.
-            built = _built(cl._cl._Program(context, source), handle, options)
+            built = _built(cl._Program(context, source), handle, options)
             _takes_declarations.setdefault(handle, False)
         else:
             _takes_declarations[handle] = True
         return built
-    return _built(cl._cl._Program(context, source), handle, options)
+    return _built(cl._Program(context, source), handle, options)
 
 
 def _without_header(
@@ -140,7 +147,7 @@ def _without_header(
     return None
 
 
-def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl.Program:
+def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl._cl._Program:
     """Build with these options alone.
 
     `pyopencl.Program.build` adds the folder of its own header files, which lies elsewhere in every
@@ -148,21 +155,21 @@ def _built(program: cl._cl._Program, handle: cl.Device, options: str) -> cl.Prog
     it warns of every log, of which Intel's compiler leaves one for each program. No filter is for
     one thread alone, and programs are built beside a program that may set its own.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     try:
         program._build(options=options.encode(), devices=[handle])
     except cl.Error as error:
         logs = [f"{log}" for _, log in program._get_build_logs()]
         text = "\n\n".join([str(error), f"Build on {handle}:", *logs])
-        record = cl._cl._ErrorRecord(msg=text, code=error.code, routine=error.routine)
+        record = cl._ErrorRecord(msg=text, code=error.code, routine=error.routine)
         raise cl.RuntimeError(record) from None
-    return cl.Program(program)
+    return program
 
 
 def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
     """Return where the binary for this source is or would be kept; None without a cache folder."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     folder = subfolder("programs")
     if folder is None:
@@ -185,9 +192,9 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
 
 def _load(
     context: cl.Context, handle: cl.Device, path: Path, options: str
-) -> cl.Program | None:
+) -> cl._cl._Program | None:
     """Return the program of a stored binary; None where there is none that the driver takes."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     binary = read_checked(path, LARGEST_BINARY)
     if binary is None:
@@ -195,7 +202,7 @@ def _load(
     with suppress(OSError):
         os.utime(path)  # the time of the last use, by which old ones are removed
     with suppress(cl.Error):
-        return _built(cl._cl._Program(context, [handle], [binary]), handle, options)
+        return _built(cl._Program(context, [handle], [binary]), handle, options)
     with suppress(OSError):
         path.unlink()
     return None

@@ -65,7 +65,7 @@ class Inline:
 
     def open(self, context: cl.Context, *, profiling: bool = False) -> None:
         """Make a queue; its events hold times if asked."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         if profiling:
             timed = cl.command_queue_properties.PROFILING_ENABLE
@@ -104,7 +104,7 @@ def handles_of(platform: cl.Platform) -> list[tuple[cl.Device, Inline | None]]:
     pyopencl.Error
         There are none.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     try:
         handles = platform.get_devices()

@@ -30,7 +30,7 @@ def probe(
     That a device is listed proves nothing: the PoCL wheel lists one on CPUs that its compiler does
     not know.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     out = np.zeros(PROBE_ITEMS, np.int32)
     context = queue.context

@@ -16,15 +16,18 @@ import shutil
 import site
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from clfuse.config import settings
+from clfuse.process import forks
 from clfuse.runtime.files import trust
 from clfuse.runtime.files.storage import cache_folder, read_ours, warn_once, write_whole
 
-__all__ = ["drivers", "load_errors", "loader_environment"]
+__all__ = ["drivers", "load_errors", "loaded_beside", "loader_environment"]
 
 SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")
 
@@ -90,6 +93,48 @@ def only_processors() -> list[str]:
     loaded for it."""
     names = [Path(library).name for library in drivers().values()]
     return names if all(name.startswith(PROCESSORS) for name in names) else []
+
+
+_loading: Final[list[threading.Thread]] = []
+
+
+@contextmanager
+def loaded_beside(libraries: Iterable[str]) -> Iterator[None]:
+    """Load drivers' libraries while the block runs, where the ICD loader finds them afterwards.
+
+    That takes 20 ms for a compiler like LLVM. pyopencl's calls, and `ctypes.CDLL`, hold Python's
+    lock for so long: no other thread of the program would go on.
+    """
+    thread = threading.Thread(
+        target=_load, args=(tuple(libraries),), name="clfuse loads", daemon=True
+    )
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter ends
+        yield
+        return
+    _loading.append(thread)
+    try:
+        yield
+    finally:
+        thread.join()
+        _loading.remove(thread)
+
+
+def _load(libraries: tuple[str, ...]) -> None:
+    # The linker's function by itself: Python's lock is free during foreign calls. What cannot be
+    # loaded is the ICD loader's to leave out.
+    load = ctypes.CDLL(None).dlopen
+    for library in libraries:
+        load(os.fsencode(library), os.RTLD_LAZY | os.RTLD_LOCAL)
+
+
+def _wait_until_loaded() -> None:
+    for thread in list(_loading):
+        thread.join()
+
+
+forks.before.append(_wait_until_loaded)  # a forked process has the linker as it is
 
 
 def load_errors() -> list[tuple[str, str, str]]:

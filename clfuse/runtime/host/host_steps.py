@@ -186,7 +186,7 @@ FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
 
 def copy(source: Buffer, target: Buffer, nbytes: int) -> None:
     """Enqueue a copy of the first `nbytes` bytes of a buffer, on the device."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     if nbytes:
         device = source.device

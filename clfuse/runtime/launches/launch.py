@@ -94,7 +94,7 @@ def enqueue(
 def _put(tickets: list[Any], *launch: Any) -> cl.Event:
     """Launch a kernel whose arguments are set, and add its event to `tickets` by one call of C: no
     signal handler runs between the two."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     tickets.extend(map(cl.enqueue_nd_range_kernel, *[(each,) for each in launch]))
     return tickets[-1]  # type: ignore[no-any-return]
@@ -158,7 +158,7 @@ class BoundKernel:
         scalars: Sequence[tuple[int, int]],
         work: float = 0.0,
     ) -> None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         if not program.brought_in:
             _expect(program)
@@ -258,7 +258,7 @@ class BoundKernel:
 
         For programs that are not `inline`.
         """
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         device = self.program.device
         if self._direct is not None:
@@ -396,7 +396,7 @@ def check_sizes(
 
     `local_nbytes` are the bytes of local memory that are passed as arguments.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     inline = program.device.inline if program.inline else None
     device = program.device.handle if inline is None else inline.handle
@@ -437,14 +437,14 @@ def check_sizes(
 
 def kernel_name(address: int) -> str:
     """The name of the kernel that is the driver's object at an address."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     return str(cl.Kernel.from_int_ptr(address, retain=True).function_name)
 
 
 def local_memory(nbytes: int) -> Any:
     """An argument for a ``__local`` pointer."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     return cl.LocalMemory(nbytes)
 
@@ -452,7 +452,7 @@ def local_memory(nbytes: int) -> Any:
 def count_of_items(device: Device) -> cl.Buffer:
     """The device's memory for a number that is 0 between launches (`codegen.joined`)."""
     if device.count is None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         device.count = lost.call_driver(
@@ -519,7 +519,7 @@ def times_of(event: cl.Event) -> tuple[int, int, int] | None:
 
     None where it is not done yet; -1 for each where its queue held no times, or it has failed.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     try:
         status = event.command_execution_status

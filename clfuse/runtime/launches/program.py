@@ -48,7 +48,7 @@ class Program:
         Not safe to use by two threads at once: `runtime.launches.launch` holds the device's lock.
     inline : bool
         Whether the calling thread runs it: see `runtime.drivers.inline`.
-    compiled : pyopencl.Program
+    compiled : pyopencl._cl._Program
         From which `runtime.launches.launch` makes kernel objects that keep their arguments.
     quick : dict of float to int
         Of `runtime.context.waits`.
@@ -62,7 +62,7 @@ class Program:
     source: str
     arguments: Arguments
     kernel: cl.Kernel
-    compiled: cl.Program
+    compiled: cl._cl._Program
     inline: bool = False
     quick: dict[float, int] = field(default_factory=dict)
     brought_in: list[bool] = field(default_factory=list)
@@ -177,7 +177,7 @@ def build_options(device: Device, *, relaxed: bool) -> str:
 def _build(
     device: Device, source: str, name: str, options: str, arguments: Arguments, inline: bool
 ) -> Program:
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     handle = device.handle
     if inline:

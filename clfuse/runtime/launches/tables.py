@@ -38,7 +38,7 @@ def table_on(device: Device, table: Table) -> Any:
 
 
 def _sent(device: Device, table: Table) -> Any:
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     values = table.values()
     counters["bytes_to_device"] += values.nbytes

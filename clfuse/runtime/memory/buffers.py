@@ -191,7 +191,7 @@ def _copied(device: Device, array: npt.NDArray[Any]) -> Buffer:
     pool = device.pool or pool_of(device)
     if not 0 < nbytes <= COPIED_NBYTES or not pool.host_backed or pool.is_tight:
         return upload(device, array)
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     mem = lost.call_driver(device, "an upload", cl.Buffer, device.context, flags, hostbuf=array)
@@ -296,7 +296,7 @@ _SOLE = _sole()
 
 def write(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     """Fill a buffer's first bytes with a snapshot of a host array, in C order: see `upload`."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     device = buffer.device
     nbytes = array.nbytes
@@ -326,7 +326,7 @@ def _tell_copied(is_to_device: bool, nbytes: int, start_ns: int) -> None:
 
 def _write_and_wait(buffer: Buffer, array: npt.NDArray[Any]) -> None:
     """Fill a buffer's first bytes with those of a contiguous array."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     device = buffer.device
     device.finish_if_long()
@@ -369,7 +369,7 @@ def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.
     """
     if type(buffer) is HostBuffer:
         return buffer.read(np.dtype(dtype), tuple(shape)).copy()
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     result: npt.NDArray[Any] = np.empty(shape, dtype)
     if result.nbytes:
@@ -570,7 +570,7 @@ def _map(
     buffer: Buffer, dtype: np.dtype[Any], shape: Sequence[int], write: bool
 ) -> npt.NDArray[Any]:
     """Wait for the queue and return the buffer's bytes as an array whose base is the map."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     if not buffer.device.traits.unified_memory:
         raise DeviceError(f"map of {buffer!r}: the device has memory of its own")

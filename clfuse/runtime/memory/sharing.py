@@ -50,7 +50,7 @@ class _Shared:
         if is_finalizing() or device.forked:
             return
         # Kernels that read it may not have run yet; the array must not go before them.
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         try:
             pin(device, cl.enqueue_marker(device.queue), self.array)
@@ -89,7 +89,7 @@ def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) ->
         only can be read takes a copy where the array does not begin at a multiple of 128 bytes
         (PoCL and Intel's runtime; 0.6 ms for a megabyte), and memory from NumPy begins anywhere.
     """
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     aligned = array.ctypes.data % array.itemsize == 0
     if (

@@ -55,7 +55,7 @@ class _Slot:
     __slots__ = ("array", "copying", "event", "memory")
 
     def __init__(self, device: Device) -> None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
         memory = lost.call_driver(
@@ -93,7 +93,7 @@ class _Stage:
 
     def upload(self, device: Device, memory: Any, start: int, content: Bytes) -> None:
         """Move bytes of the host to `memory` from byte `start` on."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         copying: deque[tuple[_Slot, int, int]] = deque()
 
@@ -121,7 +121,7 @@ class _Stage:
 
     def download(self, device: Device, memory: Any, start: int, content: Bytes) -> None:
         """Move bytes of `memory` from byte `start` on to the host."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         moving: deque[tuple[_Slot, Bytes]] = deque()
 

@@ -28,7 +28,7 @@ class Transfers:
     """A queue for transfers of one device, as long as this object lives."""
 
     def __init__(self, device: Device) -> None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         self.device = device
         self._queue: Any = None
@@ -41,7 +41,7 @@ class Transfers:
         """What to come after, to come after everything that was launched so far."""
         if self._queue is None:
             return None
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         device = self.device
         event = lost.call_driver(device, "a marker", cl.enqueue_marker, device.queue)
@@ -80,7 +80,7 @@ class Transfers:
             target[...] = array
 
     def _copy(self, target: Any, source: Any, after: Any, what: str) -> None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         def copy() -> None:
             cl.enqueue_copy(

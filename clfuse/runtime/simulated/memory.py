@@ -34,7 +34,7 @@ class SimulatedPool(Pool):
 
     def take(self, nbytes: int) -> tuple[cl.Buffer, int]:
         """As `Pool.take`."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         block, size = super().take(nbytes)
         memory = guarded(block)
@@ -51,7 +51,7 @@ class SimulatedPool(Pool):
         return block, size
 
     def _make(self, nbytes: int, size: int) -> cl.Buffer | None:
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         if self.managed_nbytes + size > self.limit_nbytes:
             return None

@@ -144,7 +144,7 @@ class Simulation:
         self, program: cl.Kernel, source: str, arguments: Sequence[Any], device: DeviceBase
     ) -> str:
         """Why the simulated device's compiler would refuse a kernel; empty where it would not."""
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         row = self.row
         problem = problem_of(source)
@@ -191,7 +191,7 @@ class Simulation:
         self,
         device: DeviceBase,
         name: str,
-        compiled: cl.Program,
+        compiled: cl._cl._Program,
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         arguments: Mapping[int, Any],
@@ -205,7 +205,7 @@ class Simulation:
             Where.
         name : str
             The kernel's.
-        compiled : pyopencl.Program
+        compiled : pyopencl._cl._Program
             From which the kernel is.
         global_size, local_size
             As for `runtime.launches.launch.enqueue`.
@@ -214,7 +214,7 @@ class Simulation:
         enqueue : callable
             Puts the kernel into the queue.
         """
-        import pyopencl as cl
+        from clfuse.runtime.drivers import opencl as cl
 
         local = sum(value.size for value in arguments.values() if isinstance(value, cl.LocalMemory))
         if local:
@@ -278,14 +278,14 @@ def _about_compiler(names: Sequence[str]) -> list[str]:
 
 
 def _is_done(event: cl.Event) -> bool:
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     return bool(event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
 
 def _wait(device: DeviceBase, event: cl.Event) -> bool:
     """Wait for a launch; False where it is held back."""
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     status = cl.command_execution_status
     device.queue.flush()

@@ -302,7 +302,7 @@ import clfuse
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name in ("pyopencl", "clfuse.engine.executable"):
+        if name in ("clfuse.runtime.drivers.opencl", "clfuse.engine.executable"):
             met[name] = threading.current_thread().name
 
 met = {}
@@ -334,7 +334,8 @@ def test_what_plans_is_imported_in_the_background(xp: ModuleType, tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
-        "clfuse.engine.executable": "clfuse builds", "pyopencl": "clfuse builds",
+        "clfuse.engine.executable": "clfuse builds",
+        "clfuse.runtime.drivers.opencl": "clfuse builds",
     }
 
 

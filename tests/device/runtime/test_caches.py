@@ -118,10 +118,8 @@ def test_nothing_is_built_where_pocls_compiler_would_crash(device, monkeypatch):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """Where binaries are kept, whatever the driver keeps."""
-    import pyopencl.characterize
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(pyopencl.characterize, "has_src_build_cache", lambda handle: False)
+    monkeypatch.setattr(compiler, "keeps_builds", lambda handle: False)
     return tmp_path / "clfuse" / "programs"
 
 

@@ -101,10 +101,8 @@ def test_programs_in_memory_are_bounded(device, monkeypatch):
 @pytest.fixture
 def own_cache(monkeypatch, tmp_path):
     """A cache on disk of its own, used whatever the driver has."""
-    import pyopencl.characterize
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(pyopencl.characterize, "has_src_build_cache", lambda handle: False)
+    monkeypatch.setattr(compiler, "keeps_builds", lambda handle: False)
     return tmp_path / "clfuse" / "programs"
 
 
@@ -224,7 +222,7 @@ def test_an_observer_sees_every_launch_with_its_times(device, axpy):
 
 
 def test_a_driver_out_of_memory_is_an_allocation_error(device, axpy, monkeypatch):
-    import pyopencl as cl
+    from clfuse.runtime.drivers import opencl as cl
 
     def fails(*args):
         raise cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
