@@ -38,11 +38,11 @@ class Module(ModuleType):
         # Importing a submodule sets it. Anything else would be overwritten by the text.
         if not name.startswith("__") and not isinstance(value, ModuleType):
             run(self)
-        super().__setattr__(name, value)
+        ModuleType.__setattr__(self, name, value)  # the class is another one by now
 
     def __dir__(self) -> list[str]:
         run(self)
-        return list(super().__dir__())
+        return list(ModuleType.__dir__(self))
 
 
 def run(module: ModuleType) -> bool:
