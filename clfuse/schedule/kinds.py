@@ -37,6 +37,9 @@ class KernelKind:
     by_tiles : bool
         It walks tiles, and reads borders around each of them: another tile may need what a tile has
         read where it writes.
+    has_given_pieces : bool
+        Its range is cut into pieces of a given length, each of which has a result: it takes in
+        nothing that makes the range longer.
     free : frozenset of str
         The fields of its records' geometry on which no result depends, where arithmetic is exact:
         tuning may choose them (`schedule.shape.variants`). Not those that fix in which order
@@ -52,6 +55,7 @@ class KernelKind:
     stores_elsewhere: bool = False
     stores_side_by_side: bool = False
     by_tiles: bool = False
+    has_given_pieces: bool = False
     free: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
@@ -68,7 +72,7 @@ REDUCE: Final = KernelKind(
 )
 SCAN: Final = KernelKind("scan", scans=True, free=frozenset(["work_items"]))
 
-COUNT: Final = KernelKind("count", folds=True, stores_elsewhere=True)
+COUNT: Final = KernelKind("count", folds=True, stores_elsewhere=True, has_given_pieces=True)
 """What a mask selects, counted piece by piece; the pieces are given."""
 
 COMPACT: Final = KernelKind(

@@ -311,6 +311,14 @@ class Folds(Choices):
             if not self.keep(Step(program.OPERATOR, self.random.choice(("<", ">=", "!=")), (mask,),
                                   (Var(name), self.number()))):
                 return None
+        if self.value(mask).ndim == 1 and len(self.value(mask)) > 1 and self.random.random() < 0.25:
+            # Parts of both, so that a mask is counted beside one that is longer.
+            part = (slice(self.random.randrange(2), None, self.random.choice([1, 2])),)
+            parts = [*self.new("p"), *self.new("m")]
+            for target, whole in zip(parts, (name, mask), strict=True):
+                if not self.keep(Step(program.GETITEM, "", (target,), (Var(whole), part))):
+                    return None
+            name, mask = parts
         kind = self.random.random()
         if kind < 0.15:
             function = self.random.choice(["flatnonzero", "argwhere"])

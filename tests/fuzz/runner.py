@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from clfuse._core import loading
+from clfuse.functions.indexing import masks
 from tests.fuzz import program
 from tests.fuzz.bounds import Unbounded
 from tests.fuzz.program import Program, Step
@@ -24,6 +25,7 @@ from tests.support import agreement
 
 if loading.load() is not None:
     loading.load().reuse_from(1)  # memory of small temporaries, too
+masks.LEAST_PIECE = 8  # several pieces of short masks, too
 
 
 @dataclass(frozen=True, slots=True)

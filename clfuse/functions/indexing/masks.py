@@ -172,13 +172,17 @@ def select_by_mask(value: Node, mask: Node) -> Node:
 
 
 def _little(value: Node, mask: Node, repeats: int) -> Node | None:
-    """What a mask selects of an array that lies where NumPy sees it, if that is little; the mask is
-    counted then."""
-    is_iota = value.op.kind is Kind.IOTA
-    places = little_places(mask, repeats) if value.buffer is not None or is_iota else None
-    if places is None:
+    """What a mask selects of an array where NumPy sees it, if that is little; the mask is counted
+    then.
+
+    An array that is still recorded is computed: with all masks that follow it would be as often.
+    """
+    places = None
+    if value.buffer is not None or math.prod(value.shape) <= MOST_LOOKED_AT:
+        places = little_places(mask, repeats)
+    if places is None or len(places) == 0:
         return None
-    if is_iota:
+    if value.op.kind is Kind.IOTA:
         return known_within(node_of(from_host(places.copy())), math.prod(mask.shape))
     rest = value.shape[len(mask.shape) :]
     found = stored_view(value).reshape(math.prod(mask.shape), *rest).take(places, 0)

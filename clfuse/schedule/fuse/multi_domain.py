@@ -261,6 +261,9 @@ class _Joining:
                 for a, b, begin, least in zip(one, two, start, low, strict=True)
             ]
         )
+        for kernel, own in ((first.whole, one), (second, two)):
+            if kernel.kind.has_given_pieces and own != extents:
+                raise Apart("one of them counts in pieces of its own range")
         placed = first.placed(extents, [-least for least in low])
         there = [begin - least for begin, least in zip(start, low, strict=True)]
         return shared, placed.joined(second, there)

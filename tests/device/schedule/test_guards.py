@@ -47,6 +47,27 @@ def test_parts_of_all_kinds_within_the_whole(xp: ModuleType, dtype: str) -> None
         batch.check()
 
 
+@pytest.mark.parametrize("part", [slice(None, None, 2), slice(1, None), slice(None, -9000)])
+def test_a_counted_part_beside_the_whole_mask(xp: ModuleType, part: slice) -> None:
+    """Its pieces are those of its own range: the mask, which is wanted too, is longer."""
+    rng = np.random.default_rng(5)
+    given = rng.random(30_007)
+
+    def run(m: Any) -> list[Any]:
+        x, y = m.asarray(given), m.asarray(given.copy())
+        if m is not np:
+            m.evaluate(x, y)
+        mask = x >= 0.9
+        found = [m.count_nonzero(mask[part]), y[part][mask[part]], y[part][mask[part]] * 2]
+        y[part][mask[part]] -= 0.5
+        z = m.asarray(given) < 0.3
+        found += [m.nonzero(z[part])[0], z, mask, y, mask.sum()]
+        return found
+
+    for found, wanted in zip(run(xp), run(np), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
 def test_a_step_over_neighbours_and_one_over_all_are_one_launch(xp: ModuleType) -> None:
     @xp.kernel
     def star(i, j, old, new):
