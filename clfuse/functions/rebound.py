@@ -273,8 +273,10 @@ _name_the_users_line()
 
 def _needs_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Why a call is nothing for the device; empty if it is."""
+    masked = sys.modules.get("numpy.ma")  # which takes 5 ms to import
+    kinds = (np.poly1d, np.matrix) if masked is None else (np.poly1d, np.matrix, masked.MaskedArray)
     for value in (*args, *kwargs.values()):
-        if isinstance(value, np.poly1d | np.matrix | np.ma.MaskedArray):
+        if isinstance(value, kinds):
             return f"of {type(value).__name__}"
         if isinstance(value, np.ndarray) and native_dtype(value.dtype) is None:
             return f"of {value.dtype}"
