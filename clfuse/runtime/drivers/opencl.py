@@ -105,6 +105,14 @@ def _functions_when_called(
     return enqueue, set_args
 
 
+class _Builtins(dict[str, Any]):
+    """The built-in names, some of which are others. No copy: the functions that find their names
+    here live as long as pyopencl's classes, and so would what programs add to the names."""
+
+    def __missing__(self, name: str) -> Any:
+        return vars(builtins)[name]
+
+
 class _WithoutPytools:
     """Runs the text that gives properties to pyopencl's classes, and imports no pytools for it.
 
@@ -138,7 +146,7 @@ class _WithoutPytools:
             return builtins.__import__(name, globals, locals, fromlist, level)
 
         names = vars(module)
-        names["__builtins__"] = {**vars(builtins), "__import__": imported}
+        names["__builtins__"] = _Builtins(__import__=imported)
         exec(self.original.get_code(module.__name__), names)
         runs = False
         names["__builtins__"] = vars(builtins)
@@ -186,7 +194,7 @@ def _load() -> None:
             try:
                 import pyopencl._cl
                 import pyopencl._monkeypatch
-            except (ImportError, AttributeError):  # a release with other parts
+            except (ImportError, AttributeError, NameError):  # a release with other parts
                 deferred.run(pyopencl)
         invoker = importlib.import_module(INVOKER)
     if not isinstance(invoker, deferred.Module):
