@@ -56,7 +56,16 @@ def _substitute() -> None:
     Substitution(
         [
             os.path.join(root, *part.split("."), "tests")
-            for part in ("_core", "lib", "linalg", "fft", "random")
+            for part in (
+                "_core",
+                "lib",
+                "linalg",
+                "fft",
+                "random",
+                "ma",
+                "matrixlib",
+                "polynomial",
+            )
         ]
     ).install()
     for name in PRIVATE:
