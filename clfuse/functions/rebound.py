@@ -26,7 +26,7 @@ from numpy.lib import _arraysetops_impl as sets
 from numpy.lib.array_utils import normalize_axis_index
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, contains_handles
+from clfuse.arrays.conversion import NotNative, contains_handles, is_subclass
 from clfuse.arrays.errstate import errstate
 from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, native_dtype
 from clfuse.arrays.numpy_calls import is_attempt
@@ -274,7 +274,7 @@ _name_the_users_line()
 def _needs_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Why a call is nothing for the device; empty if it is."""
     for value in (*args, *kwargs.values()):
-        if isinstance(value, np.poly1d | np.matrix | np.ma.MaskedArray):
+        if isinstance(value, np.poly1d) or is_subclass(type(value)):
             return f"of {type(value).__name__}"
         if isinstance(value, np.ndarray) and native_dtype(value.dtype) is None:
             return f"of {value.dtype}"
