@@ -32,6 +32,7 @@ from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, native_dtype
 from clfuse.arrays.numpy_calls import is_attempt
 from clfuse.dispatch.host_call import dispatch_to, host_call, make_hosted, shares_memory
 from clfuse.dispatch.library_steps import has_sorts
+from clfuse.dispatch.overrides import wraps_results
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
 from clfuse.eager import before, settled
 from clfuse.errors import OutsideWarnings
@@ -274,7 +275,7 @@ _name_the_users_line()
 def _needs_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Why a call is nothing for the device; empty if it is."""
     for value in (*args, *kwargs.values()):
-        if isinstance(value, np.poly1d) or is_subclass(type(value)):
+        if isinstance(value, np.poly1d) or is_subclass(type(value)) or wraps_results(value):
             return f"of {type(value).__name__}"
         if isinstance(value, np.ndarray) and native_dtype(value.dtype) is None:
             return f"of {value.dtype}"

@@ -223,3 +223,24 @@ def test_functions_of_numpys_code_keep_subclasses(statement: str) -> None:
     found = eval(statement, {"np": clfuse, "a": numpy.arange(6.0).view(Sub)})
     assert isinstance(found, Sub) == isinstance(expected, Sub)
     assert numpy.asarray(found).tolist() == numpy.asarray(expected).tolist()
+
+
+class Wrapping:
+    """No array, but its results are of its class."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return numpy.asarray(self.values, dtype)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return Wrapping(array)
+
+
+@pytest.mark.parametrize("statement", PARTS[:6])
+def test_functions_of_numpys_code_wrap_their_results(statement: str) -> None:
+    expected = eval(statement, {"np": numpy, "a": Wrapping(numpy.arange(6.0))})
+    found = eval(statement, {"np": clfuse, "a": Wrapping(numpy.arange(6.0))})
+    assert type(found) is type(expected)
+    assert numpy.asarray(found).tolist() == numpy.asarray(expected).tolist()
