@@ -600,7 +600,10 @@ cdef object call_of_arrays(object self, PyObject **args, size_t given, PyObject 
         if (type(first) is list or type(first) is tuple) and len(first):
             first = first[0]
         if type(first) is ARRAY:
-            return PyObject_Vectorcall(ours.apply, args, PyVectorcall_NARGS(given), names)
+            made = PyObject_Vectorcall(ours.apply, args, PyVectorcall_NARGS(given), names)
+            # What NumPy was given for arrays of ours in a list may be elements now.
+            if first is <object>args[0] or type(made) is not NUMPY or not made.dtype.hasobject:
+                return made
     return asked_plain(ours, args, PyVectorcall_NARGS(given), names)
 
 

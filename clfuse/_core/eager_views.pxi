@@ -521,12 +521,12 @@ cdef bint is_integer_after(object value, object dtype) except -1:
 
 
 cdef object truncated(object array, object dtype):
-    """An array of floats as the integers that NumPy assigns; `DEFER` of others, and where NumPy
-    would warn of a number that is out of range."""
+    """An array of floats as NumPy assigns it to integers, of which NumPy may warn; `DEFER` of
+    others, and where a warning would name a line that is not the user's."""
     if dtype.kind not in "iu" or array.dtype.kind != "f":
         return DEFER
-    if mode[0] is QUIET:
-        return array.astype(dtype)
+    if is_left_to_numpy():
+        return array
     if mode[0] is not LOUD:
         return DEFER
     value = attempted(NULL, NUMPY.astype, array, dtype, None, None)

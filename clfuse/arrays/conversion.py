@@ -138,7 +138,7 @@ def as_handle(value: Any) -> Any:
         return wrap_node(host_node(np.asarray(value)))
     if (kind is list or kind is tuple) and contains_handles(value):
         return stack_sequence(value)
-    if isinstance(value, np.ndarray) and kind is not np.ndarray and kind is not np.memmap:
+    if is_subclass(kind):
         raise NotNative(f"{kind.__name__} is a subclass of numpy.ndarray")
     is_numpys = kind in _PLAIN_KINDS or isinstance(value, np.ndarray | np.generic)
     if not is_numpys and hasattr(kind, "__array_function__"):
@@ -147,6 +147,11 @@ def as_handle(value: Any) -> Any:
     if found is None:
         found = array_of(value)
     return found if isinstance(found, Handle) else from_host(found)
+
+
+def is_subclass(kind: type) -> bool:
+    """Whether a class derives from NumPy's arrays, and may mean something else by an operation."""
+    return issubclass(kind, np.ndarray) and kind is not np.ndarray and kind is not np.memmap
 
 
 _PLAIN_KINDS: Final = frozenset({list, tuple, np.ndarray})

@@ -18,7 +18,7 @@ import numpy as np
 from numpy._core._exceptions import UFuncTypeError
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import host_scalar, host_view
+from clfuse.arrays.conversion import host_scalar, host_view, is_subclass
 from clfuse.arrays.expressions import broadcast_shapes
 from clfuse.arrays.handle import modify, native_dtype, node_of, recorded_array
 from clfuse.arrays.host_array import is_number
@@ -68,7 +68,7 @@ def defers(self: Any, other: Any) -> Any:
     first.
     """
     kind = type(other)
-    if _is_subclass(kind):
+    if is_subclass(kind):
         return NotImplemented  # Python asks the instance of a subclass first
     if issubclass(kind, np.ndarray | np.generic | list | tuple | str | bytes) or other is None:
         return None
@@ -94,7 +94,7 @@ def deferring(theirs: str) -> Callable[[Any, Any], Any]:
         kind = type(other)
         is_scalar = type(self) in handles.SCALARS
         is_ours = is_scalar or type(self) is handles.ARRAY
-        if answer is not NotImplemented or _is_subclass(kind) or not is_ours:
+        if answer is not NotImplemented or is_subclass(kind) or not is_ours:
             return answer
         ask = getattr(kind, theirs, None)
         if ask is None:
@@ -114,11 +114,6 @@ def comes_first(kind: type) -> bool:
     if hasattr(kind, "__array_ufunc__") or issubclass(kind, np.generic):
         return False
     return getattr(kind, "__array_priority__", -1.0) > 0
-
-
-def _is_subclass(kind: type) -> bool:
-    """Whether it derives from NumPy's arrays, and may mean something else by an operator."""
-    return issubclass(kind, np.ndarray) and kind is not np.ndarray and kind is not np.memmap
 
 
 def binary(
@@ -257,7 +252,7 @@ def reflected(function: ufunc, short: str) -> Callable[[Any, Any], Any]:
         if kind is complex:
             answer = _of_complex(other, f"__{short}__", self)
             return call(other, self) if answer is None else answer
-        if _is_subclass(kind):  # it does not know arrays of ours
+        if is_subclass(kind):  # it does not know arrays of ours
             reason = f"{kind.__name__} is a subclass of numpy.ndarray"
             with announced(function.__name__, reason):
                 return getattr(other, f"__{short}__")(host_view(self))

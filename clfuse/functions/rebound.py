@@ -26,12 +26,13 @@ from numpy.lib import _arraysetops_impl as sets
 from numpy.lib.array_utils import normalize_axis_index
 
 from clfuse.arrays import handle as handles
-from clfuse.arrays.conversion import NotNative, contains_handles
+from clfuse.arrays.conversion import NotNative, contains_handles, is_subclass
 from clfuse.arrays.errstate import errstate
 from clfuse.arrays.handle import Handle, downcasts, lacks_fp64, native_dtype
 from clfuse.arrays.numpy_calls import is_attempt
 from clfuse.dispatch.host_call import dispatch_to, host_call, make_hosted, shares_memory
 from clfuse.dispatch.library_steps import has_sorts
+from clfuse.dispatch.overrides import wraps_results
 from clfuse.dispatch.registry import BY_NUMPY, NATIVE, OTHERWISE
 from clfuse.eager import before, settled
 from clfuse.errors import OutsideWarnings
@@ -273,10 +274,8 @@ _name_the_users_line()
 
 def _needs_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Why a call is nothing for the device; empty if it is."""
-    masked = sys.modules.get("numpy.ma")  # which takes 5 ms to import
-    kinds = (np.poly1d, np.matrix) if masked is None else (np.poly1d, np.matrix, masked.MaskedArray)
     for value in (*args, *kwargs.values()):
-        if isinstance(value, kinds):
+        if isinstance(value, np.poly1d) or is_subclass(type(value)) or wraps_results(value):
             return f"of {type(value).__name__}"
         if isinstance(value, np.ndarray) and native_dtype(value.dtype) is None:
             return f"of {value.dtype}"

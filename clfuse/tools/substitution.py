@@ -91,6 +91,8 @@ class Substitution:
         self, roots: Iterable[str] = (), *, main: bool = False, packages: Iterable[str] = ()
     ) -> None:
         self.roots: list[str] = []
+        self.serves_original = False
+        """Whether modules of NumPy's own may be the user's, as its tests are where they are run."""
         for root in roots:
             self.add_root(root)
         self.main = main
@@ -118,6 +120,7 @@ class Substitution:
         root = os.path.realpath(folder)
         if os.path.basename(root) not in INSTALLED and root != STANDARD_LIBRARY:
             self.roots.append(root)
+            self.serves_original |= ORIGINAL in root.split(os.sep)
 
     def is_users(self, path: str) -> bool:
         """Whether the module in the file `path` belongs to the user's program."""
@@ -263,7 +266,11 @@ class Substitution:
                 elif package == "pytest" and serves(globals):
                     self._answer_importorskip()
                 return module
-            if globals is not None and str(globals.get("__name__"))[:6] == OF_ORIGINAL:
+            if (
+                not self.serves_original
+                and globals is not None
+                and str(globals.get("__name__"))[:6] == OF_ORIGINAL
+            ):
                 # NumPy imports in functions, too: a dtype's name does.
                 return original(name, globals, locals, fromlist, level)
             if not serves(globals):

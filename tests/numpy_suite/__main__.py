@@ -22,7 +22,7 @@ from .journal import COMPLETE, is_complete, write_journal
 
 HERE = Path(__file__).parent
 NUMPY = Path(np.__file__).parent
-FOLDERS = ("_core", "lib", "linalg", "fft", "random")
+FOLDERS = ("_core", "lib", "linalg", "fft", "random", "ma", "matrixlib", "polynomial")
 CRASHES = 20  # restarts of one file after a test killed the process
 OUT_OF_TIME = 75
 

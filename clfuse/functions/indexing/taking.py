@@ -15,6 +15,7 @@ from clfuse.arrays.conversion import (
     cast_for_assignment,
     contains_handles,
     host_node,
+    is_subclass,
 )
 from clfuse.arrays.expressions import choose as select_by_mask
 from clfuse.arrays.expressions import combine, convert, scalar
@@ -167,6 +168,8 @@ def _on_host(value: Any) -> Any:
 @native(np.ix_)
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors of indices as an open mesh: ``a[ix_(rows, columns)]`` is a rectangle of `a`."""
+    if any(is_subclass(type(item)) for item in args):
+        raise NotNative("of a subclass of numpy.ndarray")
     made = []
     for place, item in enumerate(args):
         array = item if isinstance(item, Handle) else np.asarray(item)

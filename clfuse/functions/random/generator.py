@@ -392,9 +392,10 @@ def hosted_method(
         for warning in seen:  # NumPy's compiled code warns its caller, which is not the user's
             warn_user(str(warning.message), warning.category)
         return None
-    if method.__name__ in _DRAWN_INTO and isinstance(kwargs.get("out"), Handle):
-        distributions.check_output(kwargs["out"])  # NumPy will see a copy
-    if method.__name__ in _WRITING or not (
+    into = _output(args, kwargs) if method.__name__ in _DRAWN_INTO else None
+    if into is not None:
+        distributions.check_output(into)  # NumPy will see a copy
+    if into is not None or method.__name__ in _WRITING or not (
         _are_only_read(args) and _are_only_read(kwargs.values())
     ):
         return host_call(method, args, kwargs, reason, name=f"random.{name}")
@@ -407,6 +408,15 @@ def hosted_method(
     announce_fallback(f"random.{name}", reason)
     return adopt_host_array(drawn) if type(drawn) is np.ndarray and drawn.dtype in _DRAWN else drawn
 
+
+def _output(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The array of ours that a method of `_DRAWN_INTO` draws into; by place `out` is the last."""
+    out = kwargs.get("out", args[-1] if len(args) > _BEFORE_OUT else None)
+    return out if isinstance(out, Handle) else None
+
+
+_BEFORE_OUT: Final = 2
+"""Arguments before `out` by place: two or three, of which the third is no array."""
 
 _NUMBERS: Final = frozenset((*SCALARS, type(None), str, type))
 

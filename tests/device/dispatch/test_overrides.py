@@ -207,3 +207,40 @@ def test_a_class_with_array_ufunc_answers_for_ufunc_methods(
     ours, theirs = found
     assert str(ours) == str(theirs)
     assert isinstance(ours, tuple) == isinstance(theirs, tuple)
+
+
+PARTS = (
+    "np.insert(a, 0, [0])", "np.insert(a, [], [])", "np.insert(a, slice(1, 2), [1, 2])",
+    "np.delete(a, 0)", "np.delete(a, [0, 1])", "np.delete(a, slice(1, 2))", "np.ix_(a, a)[0]",
+    "np.median(a)", "np.percentile(a, 30)", "np.unique(a)", "np.trim_zeros(a)", "np.polyval(a, 2)",
+    "np.cov(a)", "np.unwrap(a)", "np.piecewise(a, [a > 1], [1, 2])", "np.block([a, a])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", PARTS)
+def test_functions_of_numpys_code_keep_subclasses(statement: str) -> None:
+    expected = eval(statement, {"np": numpy, "a": numpy.arange(6.0).view(Sub)})
+    found = eval(statement, {"np": clfuse, "a": numpy.arange(6.0).view(Sub)})
+    assert isinstance(found, Sub) == isinstance(expected, Sub)
+    assert numpy.asarray(found).tolist() == numpy.asarray(expected).tolist()
+
+
+class Wrapping:
+    """No array, but its results are of its class."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return numpy.asarray(self.values, dtype)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return Wrapping(array)
+
+
+@pytest.mark.parametrize("statement", PARTS[:6])
+def test_functions_of_numpys_code_wrap_their_results(statement: str) -> None:
+    expected = eval(statement, {"np": numpy, "a": Wrapping(numpy.arange(6.0))})
+    found = eval(statement, {"np": clfuse, "a": Wrapping(numpy.arange(6.0))})
+    assert type(found) is type(expected)
+    assert numpy.asarray(found).tolist() == numpy.asarray(expected).tolist()

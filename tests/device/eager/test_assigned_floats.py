@@ -59,6 +59,24 @@ def test_floats_become_the_integers_that_numpy_makes(
 
 
 @compiled
+def test_what_is_out_of_range_is_warned_of_at_the_call(xp: ModuleType) -> None:
+    nan, row = xp.array(np.nan), xp.array([np.nan, 1.0])
+    for index, value in (
+        (0, nan), (slice(None), nan), (..., nan), ([0, 1], nan), ([0, 1], row), (slice(2), row),
+        (xp.array([True, False, True]), row), (xp.array([0, 1]), row), (slice(2), np.asarray(row)),
+    ):  # fmt: skip
+        x = xp.array([1, 2, 3])
+        with np.errstate(invalid="warn"), pytest.warns(RuntimeWarning, match="in cast") as seen:
+            x[index] = value
+        assert (len(seen), seen[0].filename) == (1, __file__)
+        with np.errstate(invalid="ignore"):
+            expected = np.array([1, 2, 3])
+            there = np.asarray(index) if isinstance(index, xp.ndarray) else index
+            expected[there] = np.asarray(value)
+            assert x.tolist() == expected.tolist()
+
+
+@compiled
 def test_colours_of_pixels_are_written_at_once(xp: ModuleType) -> None:
     def shaded(m: ModuleType) -> Any:
         image = m.zeros((6, 5, 3), m.uint8)

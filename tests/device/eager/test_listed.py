@@ -156,3 +156,12 @@ def test_large_lists_are_recorded(xp: ModuleType) -> None:
     found = x[[k % 10 for k in many]]
     assert xp.stats()["nodes_recorded"] > before
     assert_array_equal(np.asarray(found), np.arange(10.0)[[k % 10 for k in many]])
+
+
+def test_arrays_in_a_list_are_elements_of_objects(xp: ModuleType) -> None:
+    a, b = xp.array(1.5), xp.arange(3.0)
+    for make in (xp.array, xp.asarray, xp.asanyarray):
+        for given in ([a], (a, a), [b, a], [a, b]):
+            made = make(given, dtype=object)
+            assert all(one is two for one, two in zip(made, given, strict=True)), make
+        assert make([b, b], dtype=object).tolist() == [[0.0, 1.0, 2.0]] * 2

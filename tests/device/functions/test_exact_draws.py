@@ -73,3 +73,21 @@ def test_draws_are_counted_as_what_the_host_did(
     setting(fallback="raise")
     with pytest.raises(xp.FallbackError):
         rng.normal(size=3)
+
+
+@pytest.mark.parametrize("host_us", [0, 50])
+@pytest.mark.parametrize("text", [
+    "g.random(out=a)", "g.random(None, 'f8', a)", "g.standard_normal(out=a, size=6)",
+    "g.standard_exponential(None, 'f8', 'zig', a)", "g.standard_gamma(2.0, out=a)",
+    "g.standard_gamma(2.0, None, 'f8', a)",
+])  # fmt: skip
+def test_draws_into_an_array_give_it_and_leave_copies(
+    xp: ModuleType, setting: Callable[..., None], text: str, host_us: int
+) -> None:
+    setting(exact_random=True, host_us=host_us)
+    a, theirs = xp.arange(6.0), np.arange(6.0)
+    copy, later, view = a.copy(), a + 1, a[1:3]
+    assert eval(text, {"g": xp.random.default_rng(3), "a": a}) is a
+    eval(text, {"g": np.random.default_rng(3), "a": theirs})
+    assert (a.tolist(), view.tolist()) == (theirs.tolist(), theirs[1:3].tolist())
+    assert (copy.tolist(), later.tolist()) == ([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6])

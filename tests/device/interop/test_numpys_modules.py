@@ -138,6 +138,10 @@ def test_blocks_named_in_a_string_are_the_callers(xp: ModuleType) -> None:
     expected = np.block([[np.asarray(first), np.ones((2, 2))], [np.ones((2, 2)), first]])
     assert isinstance(made, np.matrix)
     np.testing.assert_array_equal(made, expected)
+    for trick in (xp.r_, xp.c_):
+        made = trick["first, second; second, first"]
+        assert isinstance(made, np.matrix)
+        np.testing.assert_array_equal(made, expected)
     np.testing.assert_array_equal(xp.bmat([[first, second], [second, first]]), expected)
     named = {"a": first, "b": second}
     np.testing.assert_array_equal(xp.bmat("a b; b a", ldict=named, gdict={}), expected)

@@ -335,6 +335,14 @@ def test_text_may_be_executed_under_any_name(tmp_path, name):
     assert names["inside"] == ("numpy" if name == "numpy.somebody" else "clfuse")
 
 
+def test_tests_of_numpys_get_clfuse_where_they_are_run(tmp_path):
+    folder = tmp_path / "numpy" / "tests"
+    names = {"__name__": "numpy.tests.test_some", "__file__": str(folder / "test_some.py")}
+    with Substitution([str(folder)]):
+        exec("import numpy; inside = numpy.__name__", names)
+    assert names["inside"] == "clfuse"
+
+
 # -- as python would -------------------------------------------------------------------------------
 
 SURROUNDINGS = """
