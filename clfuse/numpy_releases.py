@@ -140,5 +140,8 @@ CHECKS_FILLS: Final = _is_refused(lambda: np.full(1, 300, np.uint8))
 CHECKS_BOUNDS: Final = _is_refused(lambda: np.clip(np.zeros(1, np.uint8), 0, 300))
 """Whether the bounds of `clip` must be held by its dtype (2.0); they need not be later."""
 
+COUNTS_UNSIGNED: Final = _works(lambda: np.bincount(np.zeros(1, np.uint64)))
+"""Whether `bincount` takes uint64; older releases refuse it."""
+
 HALVES_STEP_TO_ZEROS: Final = bool(np.signbit(np.nextafter(np.float16(0), np.float16(-0.0))))
 """Whether `nextafter` of equal halves is the second one (2.5): zeros have signs."""

@@ -280,7 +280,7 @@ def test_parameters_at_their_ends(xp: ModuleType, by_kernels: None) -> None:
 
 
 def test_numpy_draws_nothing_to_check_parameters() -> None:
-    """Before 2.1 it would look without end for a number of `zipf` with a parameter like this one."""
+    """Before 2.1 it would look without end for a number of `zipf` with this parameter."""
     drawn = []
 
     def examiner(*given: Any) -> None:
