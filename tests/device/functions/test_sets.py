@@ -65,6 +65,8 @@ def test_rows_lie_along_any_axis(xp: ModuleType, way: str) -> None:
     batch.same("one", lambda m: m.unique(m.asarray(cube[:1, 0]), axis=0, **ALL))
     batch.same("none", lambda m: m.unique(m.asarray(cube[:, :0]), False, True, False, -1))
     batch.same("vector", lambda m: m.unique(m.asarray(cube[0, 0]), axis=0))
+    odd = np.array([3, np.nan, 1, np.nan, 0.0, -0.0])
+    batch.same("NaN in a vector", lambda m: m.unique(m.asarray(odd), axis=0, **ALL))
     batch.same("outside", lambda m: m.unique(m.asarray(cube), axis=3))
     batch.check()
 
