@@ -35,7 +35,7 @@ _HALF_FIRST: Final = np.array([(0.0,), (np.nan,)], [("f0", "e")]).argsort()[0] =
 """Whether NaN of half precision comes before numbers in NumPy's order of structured elements."""
 
 _FEWEST_AXES: Final = 1 if len(np.unique(np.full(2, np.nan), axis=0)) == 2 else 2
-"""Of an array of rows: a vector's elements were rows, too, in older releases, each NaN by itself."""
+"""Of an array of rows: in older releases a vector had rows, too, each NaN one by itself."""
 
 _FLAT: Final = np.unique(np.zeros((1, 1)), axis=0, return_inverse=True)[1].ndim == 1
 """Whether the inverse of a set of rows is a vector: not in NumPy 2.0."""
