@@ -143,7 +143,8 @@ CHECKS_BOUNDS: Final = _is_refused(lambda: np.clip(np.zeros(1, np.uint8), 0, 300
 COUNTS_UNSIGNED: Final = _works(lambda: np.bincount(np.zeros(1, np.uint64)))
 """Whether `bincount` takes uint64; older releases refuse it."""
 
-ROLLS_BY_FLOATS: Final = _works(lambda: np.roll(np.zeros(2), 1.5))
+_HALF_A_PLACE: Final[Any] = 1.5
+ROLLS_BY_FLOATS: Final = _works(lambda: np.roll(np.zeros(2), _HALF_A_PLACE))
 """Whether `roll` cuts distances that are floats; an error in older releases."""
 
 HALVES_STEP_TO_ZEROS: Final = bool(np.signbit(np.nextafter(np.float16(0), np.float16(-0.0))))
