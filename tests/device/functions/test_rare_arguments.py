@@ -188,7 +188,8 @@ def test_a_product_to_an_output_without_axes_is_of_vectors(xp: ModuleType) -> No
 
 
 def test_lists_stand_for_no_array_of_indices(xp: ModuleType) -> None:
-    _raises(lambda: xp.take_along_axis([3.0, 4.0], xp.asarray([1, 0])), AttributeError, "ndim")
+    indices = xp.asarray([1, 0])
+    _raises(lambda: xp.take_along_axis([3.0, 4.0], indices, -1), AttributeError, "ndim")
 
 
 @pytest.mark.parametrize("name", ["nanmedian", "nanpercentile", "nanquantile"])

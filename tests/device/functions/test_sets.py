@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib import _arraysetops_impl
 
 from tests.support.agreement import Batch
+
+KEEPS_THE_FIRST = hasattr(_arraysetops_impl, "_unique_hash")
+"""Of equal complex numbers: NumPy with a table of them. Older releases sort, in any order."""
 
 Setting = Callable[..., None]
 FLOATS = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, 2])
@@ -96,7 +100,7 @@ def test_sets_of_complex_numbers(xp: ModuleType, way: str) -> None:
     def same(label: str, call: Callable[..., Any], *, signs: bool = False) -> None:
         batch.same(label, lambda m: call(m, m.asarray(one), m.asarray(other)), zero_signs=signs)
 
-    same("unique", lambda m, x, y: m.unique(x), signs=True)
+    same("unique", lambda m, x, y: m.unique(x), signs=KEEPS_THE_FIRST)
     same("indices", lambda m, x, y: m.unique(x, True, True, True), signs=True)
     same("counts", lambda m, x, y: m.unique(x, return_counts=True))
     same("every NaN", lambda m, x, y: m.unique(x, equal_nan=False))
