@@ -111,6 +111,11 @@ HAS_DLPACK_1: Final = _takes(lambda: np.zeros(1).__dlpack__(max_version=(1, 0)))
 MEAN_OF_NOTHING: Final = _warning(lambda: np.mean(np.zeros(0)), RuntimeWarning)
 """What NumPy says of a mean of no elements."""
 
+UNINITIALIZED: Final = _warning(
+    lambda: np.negative(np.zeros(1), where=np.array([True])), UserWarning
+)
+"""What NumPy says of ``where`` without ``out``; older releases say nothing."""
+
 PADS_BY_AXIS: Final = _takes(lambda: np.pad(np.zeros(1), {0: 1}))
 """Whether `pad` takes a dict of widths."""
 
