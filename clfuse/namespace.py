@@ -155,10 +155,10 @@ rebound.INSTEAD.update(
 def _ours(found: Any, name: str) -> Any:
     if isinstance(found, np.ufunc):
         known = BY_NUMPY.get(found)
-        return found if known is None else shown(known, found)
+        return found if known is None else shown(known, found, name)
     if isinstance(found, _FUNCTIONS):
         known = NATIVE.get(found)
-        return shown(make_hosted(found, name) if known is None else known, found)
+        return shown(make_hosted(found, name) if known is None else known, found, name)
     return found
 
 
@@ -185,8 +185,8 @@ _OWN: Final[dict[str, Any]] = {
     "mgrid": mgrid,
     "ogrid": ogrid,
     "errstate": errstate,
-    "load": shown(load, np.load),
-    "seterr": shown(seterr, np.seterr),
+    "load": shown(load, np.load, "load"),
+    "seterr": shown(seterr, np.seterr, "seterr"),
     "r_": _Concatenator(np.r_, "r_"),
     "c_": _Concatenator(np.c_, "c_"),
     "vectorize": vectorize,

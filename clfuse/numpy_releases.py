@@ -111,6 +111,11 @@ HAS_DLPACK_1: Final = _takes(lambda: np.zeros(1).__dlpack__(max_version=(1, 0)))
 MEAN_OF_NOTHING: Final = _warning(lambda: np.mean(np.zeros(0)), RuntimeWarning)
 """What NumPy says of a mean of no elements."""
 
+UNINITIALIZED: Final = _warning(
+    lambda: np.negative(np.zeros(1), where=np.array([True])), UserWarning
+)
+"""What NumPy says of ``where`` without ``out``; older releases say nothing."""
+
 PADS_BY_AXIS: Final = _takes(lambda: np.pad(np.zeros(1), {0: 1}))
 """Whether `pad` takes a dict of widths."""
 
@@ -139,6 +144,13 @@ CHECKS_FILLS: Final = _is_refused(lambda: np.full(1, 300, np.uint8))
 
 CHECKS_BOUNDS: Final = _is_refused(lambda: np.clip(np.zeros(1, np.uint8), 0, 300))
 """Whether the bounds of `clip` must be held by its dtype (2.0); they need not be later."""
+
+COUNTS_UNSIGNED: Final = _works(lambda: np.bincount(np.zeros(1, np.uint64)))
+"""Whether `bincount` takes uint64; older releases refuse it."""
+
+_HALF_A_PLACE: Final[Any] = 1.5
+ROLLS_BY_FLOATS: Final = _works(lambda: np.roll(np.zeros(2), _HALF_A_PLACE))
+"""Whether `roll` cuts distances that are floats; an error in older releases."""
 
 HALVES_STEP_TO_ZEROS: Final = bool(np.signbit(np.nextafter(np.float16(0), np.float16(-0.0))))
 """Whether `nextafter` of equal halves is the second one (2.5): zeros have signs."""

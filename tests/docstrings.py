@@ -239,7 +239,7 @@ convolve([1, 2], [1, 1]) -> array([1, 3, 2])
 copy([1, 2]) -> array([1, 2])
 copyto(np.zeros(2), 1) -> None
 correlate([1, 2, 3], [1, 1]) -> array([3, 5])
-count_nonzero([0, 1, 2]) -> np.int64(2)
+count_nonzero([[0, 1], [2, 3]], axis=0) -> array([1, 2])
 cross([1, 0, 0], [0, 1, 0]) -> array([0, 0, 1])
 cumprod([1, 2, 3]) -> array([1, 2, 6])
 cumsum([1, 2, 3]) -> array([1, 3, 6])

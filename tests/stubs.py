@@ -51,11 +51,19 @@ def numpys_names(module: str) -> list[str]:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     for node in body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id == "__all__":
-            listed: list[str] = ast.literal_eval(node.value)  # type: ignore[union-attr,arg-type]
+        value = getattr(node, "value", None)  # NumPy 2.0 says of what type it is, and no more
+        if isinstance(target, ast.Name) and target.id == "__all__" and value is not None:
+            listed: list[str] = ast.literal_eval(value)
             return sorted(listed)
-    imported = [alias for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    return sorted(alias.name for alias in imported if alias.asname == alias.name)
+    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    found = {alias.name for node in imports for alias in node.names if alias.asname == alias.name}
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return sorted(name for name in found if name[0] != "_")
 
 
 def taken_over(module: str) -> list[str]:

@@ -26,15 +26,17 @@ BY_NUMPY: Final[dict[np.ufunc, Any]] = {}
 """NumPy's ufunc -> ours."""
 
 
-def shown(function: Any, reference: Any) -> Any:
-    """`function`, which says of itself that it is below clfuse where `reference` is below NumPy.
+def shown(function: Any, reference: Any, path: str) -> Any:
+    """`function`, which says of itself that it is below clfuse where `reference` is below NumPy;
+    where that names a private module, as a program finds it (`path`, below ``numpy``).
 
     Functions are pickled by that, and classes with ``__array_function__`` look for a module of
     their own by it.
     """
     module = getattr(reference, "__module__", None) or "numpy"  # a ufunc's, in some releases
     if module.split(".")[0] == "numpy" and function.__module__ != "clfuse":
-        function.__module__ = "clfuse" + module.removeprefix("numpy").partition("._")[0]
+        folder = f".{path}".rpartition(".")[0] if "._" in module else module.removeprefix("numpy")
+        function.__module__ = f"clfuse{folder}"
         if function.__name__[0] == "_":
             function.__name__ = reference.__name__
         function.__qualname__ = function.__name__

@@ -48,5 +48,6 @@ def contents() -> dict[str, Any]:
             continue
         value = getattr(assertions, name)
         is_assertion = name.startswith("assert_") and not name.startswith(_CALLERS)
-        found[name] = shown(seen_on_the_host(value), value) if is_assertion else value
+        path = f"testing.{name}"
+        found[name] = shown(seen_on_the_host(value), value, path) if is_assertion else value
     return found

@@ -111,7 +111,7 @@ Unidentified PatchToken:
 Unidentified PatchToken:
 \t4 Token 23
 \t4 Size 140
-\tHex {"0 " * 12}10 0 0 0 {"0 " * 64}80 0 0 0 {"0 " * 8}
+\tHex {"0 " * 12}10 0 0 0 {"0 " * 64}80 0 0 0 {"0 " * 48}
 """
 
 
@@ -131,8 +131,11 @@ def test_amds_figures_and_loads() -> None:
 
 def test_intels_figures_and_loads() -> None:
     assembly = "send.ugm (32|M0) r18 r14 // wr:4+0, rd:8; load.ugm.d32x2.a64"
-    assert intel.kernels_of({"": INTEL, "first": assembly}) == {
-        "first": Figures(128, 0, 32, 2048, 8)}
+    newer = INTEL.replace("10 0 0 0", "10 0 0 0 0 0 0 0")  # a field more
+    assert newer != INTEL
+    for records in (INTEL, newer):
+        assert intel.kernels_of({"": records, "first": assembly}) == {
+            "first": Figures(128, 0, 32, 2048, 8)}
 
 
 @pytest.mark.parametrize(("text", "nbytes"), [

@@ -15,9 +15,10 @@ from tests.vendors.toolchain import Toolchain
 
 __all__ = ["assembly", "figures"]
 
-# Records ("patch tokens") of a kernel in a binary, and where the figures that are read lie in them.
+# Records ("patch tokens", which newer releases write when asked to) of a kernel in a binary, and
+# where the figures that are read lie in them; newer ones have a field more before the registers.
 _LOCAL, _SCRATCH, _ENVIRONMENT = 15, 18, 23
-_NBYTES_AT, _SIMD_AT, _REGISTERS_AT = 4, 12, 80
+_NBYTES_AT, _SIMD_AT, _REGISTERS_FROM_END = 4, 12, 52
 
 _TOKEN = re.compile(r"4 Token (\d+)\n\t4 Size \d+\n\tHex ((?:[0-9a-f]{1,2} ?)*)")
 # dg2, pvc: load.ugm.d32x4.a64, or .a32 with a buffer's number. With a "t" before the address, it is
@@ -40,7 +41,7 @@ def assembly(tools: Toolchain, source: Path, options: str, chip: str) -> dict[st
     folder.mkdir()
     log = _run(
         tools, "compile", "-file", source, "-device", chip, "-options", f"-w {options}",
-        "-output", "program", "-out_dir", folder,
+        "-output", "program", "-out_dir", folder, "--format", "patchtokens",
     )
     binaries = list(folder.glob("*.bin"))
     if len(binaries) != 1:
@@ -74,9 +75,11 @@ def kernels_of(texts: dict[str, str]) -> dict[str, Figures]:
         tokens = {int(number): bytes.fromhex("".join(byte.zfill(2) for byte in data.split()))
                   for number, data in _TOKEN.findall(record)}
         scratch = _number(tokens[_SCRATCH], _NBYTES_AT) if _SCRATCH in tokens else 0
-        simd = _number(tokens[_ENVIRONMENT], _SIMD_AT)
+        environment = tokens[_ENVIRONMENT]
+        simd = _number(environment, _SIMD_AT)
+        registers = _number(environment, len(environment) - _REGISTERS_FROM_END)
         found[name[1]] = Figures(
-            _number(tokens[_ENVIRONMENT], _REGISTERS_AT), 0, scratch // max(simd, 1),
+            registers, 0, scratch // max(simd, 1),
             _number(tokens[_LOCAL], _NBYTES_AT) if _LOCAL in tokens else 0,
             widest_load(texts[name[1]]),
         )

@@ -3,8 +3,9 @@
 - Clang with libclc, its library of OpenCL C's built-in functions, of the same version: Debian's and
   Ubuntu's clang-15 and libclc-15. It makes NVIDIA's PTX and AMD's machine code.
 - ptxas of CUDA 12, the last one that knows sm_70: the wheel nvidia-cuda-nvcc-cu12.
-- ocloc, which runs Intel's compiler: Debian's intel-opencl-icd, unpacked into a folder and not
-  installed, because a driver without its device would be there for every program on the machine.
+- ocloc, which runs Intel's compiler: Debian's intel-opencl-icd or Ubuntu's intel-ocloc, unpacked
+  into a folder and not installed, because a driver without its device would be there for every
+  program on the machine.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def find() -> Toolchain:
         missing.append("ptxas (the wheel nvidia-cuda-nvcc-cu12)")
     ocloc = _ocloc()
     if ocloc is None:
-        missing.append(f"ocloc (intel-opencl-icd, unpacked into {UNPACKED.relative_to(ROOT)})")
+        packages = "intel-opencl-icd or intel-ocloc"
+        missing.append(f"ocloc ({packages}, unpacked into {UNPACKED.relative_to(ROOT)})")
     if missing:
         raise MissingError(f"missing: {', '.join(missing)}; ci/setup installs them as root")
     assert clang is not None

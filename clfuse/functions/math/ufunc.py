@@ -67,16 +67,12 @@ from clfuse.ir import build
 from clfuse.ir.nodes import Node, Op, loud
 from clfuse.ir.size_limits import MOST_AXES
 from clfuse.ir.traced_number import TracedNumber, concrete
+from clfuse.numpy_releases import UNINITIALIZED
 from clfuse.ops.table import UFUNCS as ROWS
 from clfuse.user_frames import user_stacklevel
 
 from .folds import fold
 from .scans import accumulate_array
-
-UNINITIALIZED = (
-    "'where' used without 'out', expect unitialized memory in output. If this is intentional, "
-    "use out=None."
-)
 
 
 class ufunc(metaclass=StandInType, stands_for=np.ufunc):
@@ -325,7 +321,7 @@ class ufunc(metaclass=StandInType, stands_for=np.ufunc):
         nodes = self._nodes(keys, values, resolution, shape, mask)
         if casts_may_err and type(nodes) is tuple:
             nodes = tuple(map(cast, nodes, resolution.inputs))
-        if mask is not None and not given and "out" not in kwargs:
+        if UNINITIALIZED and mask is not None and not given and "out" not in kwargs:
             warnings.warn(UNINITIALIZED, UserWarning, user_stacklevel())
         if not given and mask is None and not as_array and type(nodes) is tuple:
             return self._results(args, nodes, self._all_voiced(resolution), shape, order)

@@ -59,7 +59,7 @@ from clfuse.ir import build, trace
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Node
 from clfuse.ir.size_limits import COUNTED_NBYTES, require_room
-from clfuse.numpy_releases import CHECKS_STRIDES, TURNS_BY_VECTORS
+from clfuse.numpy_releases import CHECKS_STRIDES, ROLLS_BY_FLOATS, TURNS_BY_VECTORS
 
 # -- reshape --------------------------------------------------------------------------------------
 
@@ -422,13 +422,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         node = node_of(handle)
         flat = build.reshape(node, (math.prod(node.shape),))
-        distances = _plain_integers(shift)
+        distances = _distances(shift)
         if distances.ndim > 1:
             raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
         total = sum([int(distance) for distance in distances.flat])
         return fresh(build.reshape(rolled(flat, 0, total), node.shape))
     places = [normalized_axis(item, len(handle._shape)) for item in one_or_several(axis)]
-    pairs = np.broadcast(_plain_integers(shift), places)
+    pairs = np.broadcast(_distances(shift), places)
     if pairs.ndim > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     order = copy_order(handle)
@@ -436,6 +436,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     for distance, place in pairs:
         node = rolled(node, order.index(place) if order else int(place), int(distance))
     return fresh(node) if order is None else arrange_axes(node, order)
+
+
+def _distances(shift: Any) -> Any:
+    found = _plain_integers(shift)
+    if found.dtype.kind == "f" and found.size and not ROLLS_BY_FLOATS:
+        raise NotNative("by what this NumPy does not roll")
+    return found
 
 
 def _plain_integers(value: Any) -> Any:

@@ -39,6 +39,7 @@ from clfuse.functions.indexing.taking import take
 from clfuse.ir import build
 from clfuse.ir.nodes import Kind, Node, Storage, loop
 from clfuse.ir.value_ranges import range_of
+from clfuse.numpy_releases import COUNTS_UNSIGNED
 from clfuse.runtime.devices.selection import current_device
 
 from .counts import tallied
@@ -239,6 +240,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     handle = as_handle(x)
     if len(handle._shape) != 1 or not handle._shape[0] or handle._dtype.kind not in "biu":
         raise NotNative("not of a vector of integers")
+    if handle._dtype == np.uint64 and not COUNTS_UNSIGNED:
+        raise NotNative("of what this NumPy does not count")
     length = as_index(minlength)
     if length < 0:
         raise ValueError("'minlength' must not be negative")

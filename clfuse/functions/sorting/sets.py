@@ -34,6 +34,9 @@ _BEYOND_HALF: Final = 1e5
 _HALF_FIRST: Final = np.array([(0.0,), (np.nan,)], [("f0", "e")]).argsort()[0] == 1
 """Whether NaN of half precision comes before numbers in NumPy's order of structured elements."""
 
+_FEWEST_AXES: Final = 1 if len(np.unique(np.full(2, np.nan), axis=0)) == 2 else 2
+"""Of an array of rows: in older releases a vector had rows, too, each NaN one by itself."""
+
 _FLAT: Final = np.unique(np.zeros((1, 1)), axis=0, return_inverse=True)[1].ndim == 1
 """Whether the inverse of a set of rows is a vector: not in NumPy 2.0."""
 
@@ -54,7 +57,7 @@ def unique_rows(*args: Any, **kwargs: Any) -> Any:
     if not isinstance(array, Handle | np.ndarray) or native_dtype(array.dtype) is None:
         return NotImplemented
     rank = len(array.shape)
-    if axis is None or rank < 2 or not has_sorts():
+    if axis is None or rank < _FEWEST_AXES or not has_sorts():
         return NotImplemented
     if not hasattr(type(axis), "__index__"):
         return NotImplemented

@@ -75,7 +75,7 @@ def by_name(call: str, module: ModuleType) -> dict[str, Any] | None:
     places, named = met[0]
     try:
         parameters = inspect.signature(eval(f"np.{name}", {"np": np})).parameters.values()
-    except ValueError:
+    except (ValueError, AttributeError):  # no signature; no such function in an older NumPy
         return None
     own = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     if len(places) > len(own):

@@ -17,6 +17,7 @@ from clfuse.eager import table
 from clfuse.eager.fronts import _reader
 from tests.support.hostile import hostile
 from tests.support.marks import compiled
+from tests.support.releases import IS_BEFORE_2_4
 
 pytestmark = pytest.mark.clfuse_only
 
@@ -260,6 +261,8 @@ def compare(xp: ModuleType, reference: Any, row: table.Row, calls: tuple[str, ..
             answered.add(text)
             their_args, their_kwargs = arguments(text, theirs)
             _, expected, expected_warnings = told(reference, *their_args, **their_kwargs)
+            if IS_BEFORE_2_4 and expected[0] is TypeError and seen[0] is not TypeError:
+                continue  # a later NumPy has the parameter
             assert seen == expected, where
             assert warned == expected_warnings, where
             for array in arrays_in(made):

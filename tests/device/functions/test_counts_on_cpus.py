@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clfuse.numpy_releases import COUNTS_UNSIGNED
 from clfuse.target.scatters import CPU_LEAST
+from tests.support.agreement import assert_same_error
 
 pytestmark = [pytest.mark.clfuse_only, pytest.mark.usefixtures("by_kernels_of_a_cpu")]
 
@@ -37,6 +39,9 @@ def test_counts_are_numpys(xp: ModuleType, dtype: str, bins: int) -> None:
     for size in SIZES:
         x = RNG.integers(0, bins, size).astype(dtype)
         for least in (0, bins + 7):
+            if dtype == "u8" and not COUNTS_UNSIGNED:
+                assert_same_error(lambda m, x=x: m.bincount(m.asarray(x)), xp)
+                continue
             found = xp.bincount(xp.asarray(x), minlength=least)
             assert kinds(xp, found) in (["tally", "map"], ["tally", "reduce"])
             expected = np.bincount(x, minlength=least)

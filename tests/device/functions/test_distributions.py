@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from clfuse.functions.random import distributions
+from clfuse.functions.random.formulas import DISTRIBUTIONS
 from clfuse.interpreter.rejection import DRAWN
 
 pytestmark = pytest.mark.clfuse_only
@@ -275,6 +277,20 @@ def test_parameters_at_their_ends(xp: ModuleType, by_kernels: None) -> None:
         assert (np.abs(away) < 6 * np.sqrt(mean) + 4096).all()
     tiny = np.asarray(rng.beta(np.full(300, 1e-200), np.full(300, 2e-200)))
     assert set(tiny.tolist()) == {0.0, 1.0}
+
+
+def test_numpy_draws_nothing_to_check_parameters() -> None:
+    """Before 2.1 it would look without end for a number of `zipf` with this parameter."""
+    drawn = []
+
+    def examiner(*given: Any) -> None:
+        drawn.append(np.random.default_rng(1).zipf(*given))
+
+    for parameter in (np.array([2000.0, 3.0]), np.zeros(0)):
+        distributions._check(DISTRIBUTIONS["zipf"], examiner, [parameter])
+    assert [each.size for each in drawn] == [0, 0]
+    with pytest.raises(ValueError, match="a <= 1"):
+        distributions._check(DISTRIBUTIONS["zipf"], examiner, [np.array([2000.0, 0.5])])
 
 
 @pytest.mark.parametrize("count", [5, 6000])

@@ -31,6 +31,8 @@ def test_every_function_has_parameters_and_an_example() -> None:
     bare = []
     for name, function in functions().items():
         text = inspect.getdoc(function) or ""
+        if "deprecated" in (inspect.getdoc(getattr(np, name, None)) or "").partition("\n\n")[0]:
+            continue  # in an older NumPy, which has more words for its successor: trapz
         takes = isinstance(function, clfuse.ufunc) or inspect.signature(function).parameters
         if (takes and "Parameters\n----" not in text) or len(text) < 60:
             bare.append(name)

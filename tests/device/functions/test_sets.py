@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib import _arraysetops_impl
 
 from tests.support.agreement import Batch
+
+KEEPS_THE_FIRST = hasattr(_arraysetops_impl, "_unique_hash")
+"""Of equal complex numbers: NumPy with a table of them. Older releases sort, in any order."""
 
 Setting = Callable[..., None]
 FLOATS = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, 2])
@@ -65,6 +69,8 @@ def test_rows_lie_along_any_axis(xp: ModuleType, way: str) -> None:
     batch.same("one", lambda m: m.unique(m.asarray(cube[:1, 0]), axis=0, **ALL))
     batch.same("none", lambda m: m.unique(m.asarray(cube[:, :0]), False, True, False, -1))
     batch.same("vector", lambda m: m.unique(m.asarray(cube[0, 0]), axis=0))
+    odd = np.array([3, np.nan, 1, np.nan, 0.0, -0.0])
+    batch.same("NaN in a vector", lambda m: m.unique(m.asarray(odd), axis=0, **ALL))
     batch.same("outside", lambda m: m.unique(m.asarray(cube), axis=3))
     batch.check()
 
@@ -94,7 +100,7 @@ def test_sets_of_complex_numbers(xp: ModuleType, way: str) -> None:
     def same(label: str, call: Callable[..., Any], *, signs: bool = False) -> None:
         batch.same(label, lambda m: call(m, m.asarray(one), m.asarray(other)), zero_signs=signs)
 
-    same("unique", lambda m, x, y: m.unique(x), signs=True)
+    same("unique", lambda m, x, y: m.unique(x), signs=KEEPS_THE_FIRST)
     same("indices", lambda m, x, y: m.unique(x, True, True, True), signs=True)
     same("counts", lambda m, x, y: m.unique(x, return_counts=True))
     same("every NaN", lambda m, x, y: m.unique(x, equal_nan=False))

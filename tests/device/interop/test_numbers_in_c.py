@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ from tests.support.marks import compiled
 
 READERS: dict[str, Callable[[Any, Any], Any]] = {
     "timedelta": lambda x, i: (timedelta(x), timedelta(hours=x, minutes=x)),
-    "dates": lambda x, i: (datetime.fromtimestamp(x, UTC), date.fromtimestamp(x)),
+    "dates": lambda x, i: (datetime.fromtimestamp(x, timezone.utc), date.fromtimestamp(x)),
     "decimal": lambda x, i: (Decimal(x), Decimal.from_float(x)),
     "time": lambda x, i: (time.sleep(x * 0), time.gmtime(x), time.ctime(x), time.localtime(x)),
     "times of numpy": lambda x, i: (
