@@ -252,7 +252,8 @@ def _run(snapshot: Snapshot) -> None:
     planned = plans.find(snapshot, device)
     is_waiting = settings.host_us and settings.build_after_ms
     if planned is not None and planned.kernels is not None and planned.is_awaited and is_waiting:
-        _calculate_meanwhile(snapshot, device, planned.kernels)
+        work = planned.kernels
+        _calculate_meanwhile(snapshot, device, lambda: work)
         return
     if planned is not None and _is_only_watched(planned, snapshot):
         way, is_known = Choice.RUN, False
@@ -260,7 +261,8 @@ def _run(snapshot: Snapshot) -> None:
         way, is_known = choice.choose(snapshot, device, planned, behind=background.is_possible())
     is_behind = way is Choice.BEHIND
     if is_behind and not background.is_prepared(device):
-        _calculate_meanwhile(snapshot, device, background.prepare(device, choice.note_kernels))
+        prepare = functools.partial(background.prepare, device, choice.note_kernels)
+        _calculate_meanwhile(snapshot, device, prepare)
         return
     if is_behind or way is Choice.BUILD:
         planned = plans.make(snapshot, device)
@@ -286,8 +288,7 @@ def _run(snapshot: Snapshot) -> None:
         return
     if not planned.is_built:
         if is_behind:
-            planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
-            _calculate_meanwhile(snapshot, device, planned.kernels)
+            _calculate_meanwhile(snapshot, device, functools.partial(plans.begin, planned, device))
             return
         _build(planned, snapshot, device)
         choice.note_built(snapshot, device)
@@ -330,11 +331,18 @@ def _is_only_watched(planned: Planned, snapshot: Snapshot) -> bool:
     return is_watched and bool(ready.is_meant(snapshot.buffers))
 
 
-def _calculate_meanwhile(snapshot: Snapshot, device: Device, work: background.Work) -> None:
-    """Have NumPy compute what gets kernels by work in the background."""
+def _calculate_meanwhile(
+    snapshot: Snapshot, device: Device, begin: Callable[[], background.Work]
+) -> None:
+    """Have NumPy compute what gets kernels by work in the background, which is begun before, or
+    afterwards where NumPy needs all cores."""
+    work = None if choice.fills_cores(snapshot) else begin()
     _leave_to_caller()
     _bring(snapshot)
-    interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
+    try:
+        interpret.run(snapshot, device, sparing=True, why=choice.MEANWHILE)
+    finally:
+        work = work or begin()
     choice.wait_for_kernels(snapshot)
     if work.is_done:  # the thread may have ended before something was lent
         choice.note_kernels()

@@ -13,6 +13,8 @@ from clfuse.policy import choice
 from clfuse.runtime.devices.device import Device
 from clfuse.runtime.devices.selection import while_loading
 
+from . import background
+
 if TYPE_CHECKING:
     from .executable import Planned
 
@@ -68,6 +70,12 @@ def import_planner() -> None:
 
 
 while_loading.append(import_planner)
+
+
+def begin(planned: Planned, device: Device) -> background.Work:
+    """Begin to build a plan's kernels in the background."""
+    work = planned.kernels = background.begin(planned.builds(device), choice.note_kernels)
+    return work
 
 
 def make(snapshot: Snapshot, device: Device) -> Planned:

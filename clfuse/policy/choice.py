@@ -20,6 +20,7 @@ from . import allowance, cost, feedback, tiering, warm_start
 from .allowance import begin as begin_program
 from .allowance import done as done_at_call
 from .allowance import take_back as note_kernels
+from .cost import fills_cores
 from .feedback import known as known_works
 from .feedback import of_kernels as works_of_kernels
 from .tiering import Tier, note_built, note_return
@@ -38,6 +39,7 @@ __all__ = [
     "choose",
     "count_earned",
     "done_at_call",
+    "fills_cores",
     "forecast",
     "is_left",
     "judge",

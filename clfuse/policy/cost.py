@@ -44,6 +44,9 @@ RUN: Final = 24
 FUNCTION_WEIGHT: Final = 8
 """Additions from which on an operation is many lines of a kernel: `exp` is the lightest."""
 
+LARGE_PRODUCT: Final = 1 << 22
+"""Multiplications of a product of matrices for which BLAS takes its threads: some milliseconds."""
+
 SHORT_ROW: Final = 32
 """Elements of a row below which a fold takes NumPy longer for its inner loops than for these."""
 
@@ -70,6 +73,18 @@ def is_of_kernels(snapshot: Snapshot) -> bool:
     return snapshot.fact(
         "calls kernels", lambda: any(hasattr(node, "kernel") for node in snapshot.nodes)
     )
+
+
+def fills_cores(snapshot: Snapshot) -> bool:
+    """Whether a product of matrices is in it that BLAS makes with threads on all cores. They wait
+    for each other awake: beside a compiler it was seen to take ten times as long."""
+    return snapshot.fact("fills cores", lambda: any(map(_is_large_product, snapshot.nodes)))
+
+
+def _is_large_product(node: Node) -> bool:
+    if node.op is None or node.op.name != "matmul" or node.dtype.kind not in "fc":
+        return False
+    return size_of(node.shape) * node.inputs[0].shape[-1] >= LARGE_PRODUCT
 
 
 def budget_ns(snapshot: Snapshot, node_ns: float) -> float:

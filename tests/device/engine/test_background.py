@@ -101,6 +101,31 @@ def test_numpy_calculates_until_the_kernels_are_there(xp: ModuleType, compiler: 
     assert not any(thread.name == "clfuse builds" for thread in threading.enumerate())
 
 
+def test_the_compiler_does_not_run_beside_large_products(
+    xp: ModuleType, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose threads are on all cores: it begins when NumPy is done."""
+    events = []
+    plain_run, plain_begin = interpret.run, plans.begin
+    monkeypatch.setattr(
+        interpret, "run", lambda *given, **more: (events.append("numpy"), plain_run(*given, **more))
+    )
+    monkeypatch.setattr(
+        plans, "begin", lambda *given: (events.append("compiler"), plain_begin(*given))[1]
+    )
+    x, m = np.arange(float(SIZE)), np.eye(200)
+    for factor in (1.5, 2.5):
+        found = expression(xp, xp.asarray(x), factor) + (xp.asarray(m) @ m).sum()
+        assert_allclose(found.get(), expression(np, x, factor) + 200.0, rtol=1e-13, atol=1e-13)
+        compiler.may_build.set()
+        background.finish()
+    assert events == ["numpy", "compiler"]
+    events.clear()
+    forget_plans()
+    assert evaluated(xp) == (True, False)
+    assert events == ["compiler", "numpy"]
+
+
 def test_plans_made_behind_count_once(xp: ModuleType, compiler: Compiler) -> None:
     """Otherwise a program that comes back to all its plans would not be believed to."""
     before = tiering._once[0]

@@ -8,6 +8,14 @@ import numpy as np
 import pytest
 
 import clfuse as cf
+from clfuse.engine import auto_flush
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No loop of an earlier test is expected to go on, whose rounds are others."""
+    cf.evaluate()
+    monkeypatch.setattr(auto_flush, "_loop", auto_flush._Loop())
 
 
 def neighbours(np: Any, a: Any, c: Any) -> list[Any]:
