@@ -126,15 +126,22 @@ class Substitution:
         """Whether the module in the file `path` belongs to the user's program."""
         verdict = self._verdicts.get(path)
         if verdict is None:
-            # A link counts where it is and where it leads to: neither way may installed code slip
-            # in.
-            paths = {os.path.abspath(path), real_path(path)}
-            verdict = self._verdicts[path] = any(
-                any(is_below(place, root) for place in paths)
-                and not any(self._is_excluded(place, root) for place in paths)
-                for root in (*self.roots, *self.editable)
-            )
+            # The files of a folder are judged alike, but for links.
+            place = path if os.path.islink(path) else os.path.dirname(path)
+            verdict = self._verdicts.get(place)
+            if verdict is None:
+                verdict = self._verdicts[place] = self._judge(path)
+            self._verdicts[path] = verdict
         return verdict
+
+    def _judge(self, path: str) -> bool:
+        # A link counts where it is and where it leads to: neither way may installed code slip in.
+        paths = {os.path.abspath(path), real_path(path)}
+        return any(
+            any(is_below(place, root) for place in paths)
+            and not any(self._is_excluded(place, root) for place in paths)
+            for root in (*self.roots, *self.editable)
+        )
 
     @cached_property
     def editable(self) -> list[str]:
