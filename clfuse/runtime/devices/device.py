@@ -285,12 +285,12 @@ class Device(DeviceBase):
 
         if self.inline is not None:
             try:
-                self._context = cl.Context([self.handle, self.inline.handle])
+                self._context = cl.create_context([self.handle, self.inline.handle])
                 self.inline.open(self._context)
             except cl.Error:  # it is there for speed alone
                 self.inline = None
         if self.inline is None:
-            self._context = cl.Context([self.handle])
+            self._context = cl.create_context([self.handle])
         assert self._context is not None
         queue = self._queue = cl.CommandQueue(self._context, self.handle)
         return queue

@@ -45,6 +45,7 @@ def list_devices(while_loading: Iterable[Callable[[], object]] = ()) -> list[Dev
         inline.loader_environment(drivers),
         pinning.loader_environment(),
     ):
+        cl.load_drivers()
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # PLATFORM_NOT_FOUND_KHR: the loader found no driver at all

@@ -16,12 +16,13 @@ code. Here they are made when they are called, and kept in memory.
 from __future__ import annotations
 
 import builtins
+import ctypes
 import importlib
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
@@ -31,10 +32,11 @@ from clfuse.process import deferred
 __all__ = [
     "Buffer", "CommandQueue", "Context", "Device", "Error", "Event", "Kernel", "LocalMemory",
     "MemoryError", "Platform", "RuntimeError", "_ErrorRecord", "_Program",
-    "command_execution_status", "command_queue_properties", "device_fp_config", "device_type",
+    "command_execution_status", "command_queue_properties", "create_context", "device_fp_config",
+    "device_type",
     "enqueue_barrier", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer",
     "enqueue_marker", "enqueue_nd_range_kernel", "get_platforms", "kernel_work_group_info",
-    "map_flags", "mem_flags", "program_info",
+    "library", "load_drivers", "map_flags", "mem_flags", "program_info",
 ]  # fmt: skip
 
 PACKAGE: Final = "pyopencl"
@@ -203,6 +205,7 @@ def _load() -> None:
 
 _load()
 
+from pyopencl import _cl  # noqa: E402
 from pyopencl._cl import (  # noqa: E402
     Buffer,
     CommandQueue,
@@ -236,6 +239,45 @@ from pyopencl._cl import (  # noqa: E402
     mem_flags,
     program_info,
 )
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """OpenCL as pyopencl was linked with it: its own loader, as a rule, not the system's. Python's
+    lock is free during calls of its functions, which pyopencl holds.
+
+    Raises
+    ------
+    OSError
+        Its file is none that can be opened by itself.
+    """
+    return ctypes.CDLL(_cl.__file__)
+
+
+def load_drivers() -> None:
+    """Have the loader load the drivers, as `get_platforms` does, while other threads go on."""
+    with suppress(OSError, AttributeError):  # then `get_platforms` does it
+        library().clGetPlatformIDs(0, None, ctypes.byref(ctypes.c_uint()))
+
+
+def create_context(handles: Sequence[Device]) -> Context:
+    """As ``Context(handles)``, while other threads go on.
+
+    Raises
+    ------
+    pyopencl.Error
+        The driver refuses.
+    """
+    status = ctypes.c_int(-1)
+    pointer = None
+    with suppress(OSError, AttributeError):
+        create = library().clCreateContext
+        create.restype = ctypes.c_void_p
+        devices = (ctypes.c_void_p * len(handles))(*[handle.int_ptr for handle in handles])
+        pointer = create(None, len(handles), devices, None, None, ctypes.byref(status))
+    if status.value or not pointer:
+        return Context(handles)  # whose error says more
+    return Context.from_int_ptr(pointer, False)
 
 
 def enqueue_copy(queue: CommandQueue, dest: Any, src: Any, **how: Any) -> Event:

@@ -369,11 +369,10 @@ def _direct_core() -> Any:
     core = loading.load()
     if core is None:
         return None
-    import pyopencl._cl as extension
+    from clfuse.runtime.drivers import opencl as cl
 
     try:
-        # What pyopencl was linked with: its own loader, as a rule, not the system's.
-        library = ctypes.CDLL(extension.__file__)
+        library = cl.library()
         addresses = [
             ctypes.cast(function, ctypes.c_void_p).value
             for function in (

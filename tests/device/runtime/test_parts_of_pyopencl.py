@@ -89,3 +89,17 @@ assert type(sys.modules["pyopencl"]) is type(sys) and hidden == ["pyopencl._monk
 print("pytools" in sys.modules)
 """
     assert run(hidden + COMPUTE + LOADED + checks, tmp_path) == "True\n"
+
+
+def test_contexts_made_beside_other_threads_are_pyopencls(xp):
+    import pyopencl as cl
+
+    from clfuse.runtime.drivers import opencl
+
+    handle = xp.get_device().handle
+    made, wanted = opencl.create_context([handle]), cl.Context([handle])
+    assert type(made) is type(wanted)
+    for question in (cl.context_info.DEVICES, cl.context_info.REFERENCE_COUNT):
+        assert made.get_info(question) == wanted.get_info(question)
+    with pytest.raises(cl.Error):
+        opencl.create_context([])
