@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from . import locks
 
-__all__ = ["Deferring", "Module", "found_by", "run"]
+__all__ = ["Deferring", "Module", "Wrapping", "found_by", "run"]
 
 Around = Callable[[ModuleType], AbstractContextManager[object]]
 
@@ -65,7 +65,22 @@ def run(module: ModuleType) -> bool:
     return True
 
 
-class Deferring:
+class Wrapping:
+    """A loader around the one that the import system has found, which the module is given back."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self.original.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.original
+
+
+class Deferring(Wrapping):
     """Leaves a module's text for later, when the original loader runs it.
 
     Parameters
@@ -81,17 +96,12 @@ class Deferring:
     def __init__(
         self, original: Any, names: Mapping[str, object] | None = None, around: Around | None = None
     ) -> None:
-        self.original = original
+        super().__init__(original)
         self.names = names or {}
         self.around = around
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        made: ModuleType | None = self.original.create_module(spec)
-        return made
-
     def exec_module(self, module: ModuleType) -> None:
-        assert module.__spec__ is not None
-        module.__spec__.loader = module.__loader__ = self.original
+        super().exec_module(module)
         vars(module).update(self.names)
         if self.around is not None:
             _around[module.__name__] = self.around

@@ -23,7 +23,6 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
@@ -33,8 +32,7 @@ __all__ = [
     "Buffer", "CommandQueue", "Context", "Device", "Error", "Event", "Kernel", "LocalMemory",
     "MemoryError", "Platform", "RuntimeError", "_ErrorRecord", "_Program",
     "command_execution_status", "command_queue_properties", "create_context", "device_fp_config",
-    "device_type",
-    "enqueue_barrier", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer",
+    "device_type", "enqueue_barrier", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer",
     "enqueue_marker", "enqueue_nd_range_kernel", "get_platforms", "kernel_work_group_info",
     "library", "load_drivers", "map_flags", "mem_flags", "program_info",
 ]  # fmt: skip
@@ -115,23 +113,15 @@ class _Builtins(dict[str, Any]):
         return vars(builtins)[name]
 
 
-class _WithoutPytools:
+class _WithoutPytools(deferred.Wrapping):
     """Runs the text that gives properties to pyopencl's classes, and imports no pytools for it.
 
     The text takes one decorator from there, at its end. Its imports go through a function of its
     own while it runs, so no other thread sees another pytools.
     """
 
-    def __init__(self, original: Any) -> None:
-        self.original = original
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        created: ModuleType | None = self.original.create_module(spec)
-        return created
-
     def exec_module(self, module: ModuleType) -> None:
-        assert module.__spec__ is not None
-        module.__spec__.loader = module.__loader__ = self.original
+        super().exec_module(module)
         runs = True
         stand_in = ModuleType("pytools")
         vars(stand_in)["memoize_method"] = _memoize_method

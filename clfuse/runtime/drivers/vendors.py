@@ -105,9 +105,11 @@ def loaded_beside(libraries: Iterable[str]) -> Iterator[None]:
     That takes 20 ms for a compiler like LLVM. pyopencl's calls, and `ctypes.CDLL`, hold Python's
     lock for so long: no other thread of the program would go on.
     """
-    thread = threading.Thread(
-        target=_load, args=(tuple(libraries),), name="clfuse loads", daemon=True
-    )
+    named = tuple(libraries)
+    if not named:  # as on systems whose loader asks no folder
+        yield
+        return
+    thread = threading.Thread(target=_load, args=(named,), name="clfuse loads", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # the interpreter ends
