@@ -179,7 +179,9 @@ cdef bint is_written_at(PyObject *array, object index, object value) except -1:
     cdef npy_intp nbytes = size
     cdef int place
     cdef bint is_same
-    if clfuse_row_of((<PyArray_Descr *>dtype).type_num) < 0 or native_dtype(array) == NULL:
+    if (<PyArray_Descr *>dtype).type_num not in (NPY_DOUBLE, NPY_FLOAT, NPY_INT64, NPY_INT32) or (
+        native_dtype(array) == NULL
+    ):
         return False
     if not clfuse_take(<PyArrayObject *>array, <PyObject *>index, &part):
         return False

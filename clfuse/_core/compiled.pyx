@@ -68,7 +68,8 @@ include "numpy_api.pxi"
 include "kept_memory.pxi"
 include "free_lists.pxi"
 include "fronts.pxi"
-include "scalar_loops.pxi"
+include "scalar_operands.pxi"
+include "ufunc_loops.pxi"
 
 
 # -- new objects -----------------------------------------------------------------------------------
@@ -462,13 +463,13 @@ were asked is recorded then, and nobody has to look at the operands again."""
 
 
 cdef object at_once(
-    binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object ours,
+    binaryfunc operator, object function, double weight, UfuncLoops own_loops, bint of_one_dtype, object ours,
     object other, bint is_second, int number_of_operator, int spare
 ):
     """``operator(ours, other)``, or of these in the other order where ours `is_second`; `DEFER`
     where not all lies on the host or it has to be done elsewhere.
 
-    `which` is the number of its loop, or `NO_LOOP`; `of_one_dtype` is whether a number may come as
+    `own_loops` are those of its ufunc, or None; `of_one_dtype` is whether a number may come as
     an array of the other operand's dtype; `spare`, which operands may be temporaries: only with the
     `number_of_operator`."""
     global is_for_kernels, inner_loops
@@ -521,8 +522,8 @@ cdef object at_once(
         is_for_kernels = True
         return DEFER
     value = None
-    if which != NO_LOOP:
-        value = quick(which, <PyObject *>one, two, is_second)
+    if own_loops is not None and additions <= MOST_LOOPED:
+        value = looped(own_loops, <PyObject *>one, two, is_second)
     if value is None:
         number = None
         if is_number and of_one_dtype:
@@ -551,7 +552,7 @@ cdef object at_once(
 
 
 cdef object at_once_alone(
-    unaryfunc operator, object function, double weight, object ours, bint is_spare
+    unaryfunc operator, object function, double weight, UfuncLoops own_loops, object ours, bint is_spare
 ):
     """As `at_once`, of one operand, which may be a temporary if it `is_spare`."""
     global is_for_kernels, inner_loops
@@ -570,9 +571,12 @@ cdef object at_once_alone(
         if use is SELECTED:
             note_here(ours, use)
         return ours
-    if operator != NULL and not is_large_work and is_left_to_numpy():
+    value = None
+    if own_loops is not None and additions <= MOST_LOOPED:
+        value = looped(own_loops, <PyObject *>one, None, False)
+    if value is None and operator != NULL and not is_large_work and is_left_to_numpy():
         value = operator(one)
-    else:
+    elif value is None:
         value = calculated(NULL, function, one, None)
     answer = made(value, get(ours, h_shape), device_of(ours))
     if use is SELECTED and type(answer) is ARRAY:
@@ -694,7 +698,7 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
         is_here = is_on_host(self)
         if is_here:
             answer = at_once(
-                NULL, apply, weight, NO_LOOP, False, self, other, False, 0, NOTHING_SPARE
+                NULL, apply, weight, None, False, self, other, False, 0, NOTHING_SPARE
             )
             if answer is not DEFER:
                 return answer
@@ -709,7 +713,7 @@ def binary(plain, apply, double weight, dict loops, bint of_numbers):
                 stored_here(self, other, weight) is not None
             ):
                 answer = at_once(
-                    NULL, apply, weight, NO_LOOP, False, self, other, False, 0, NOTHING_SPARE
+                    NULL, apply, weight, None, False, self, other, False, 0, NOTHING_SPARE
                 )
                 if answer is not DEFER:
                     return answer
@@ -750,7 +754,7 @@ def reflected(plain, apply, double weight, dict loops):
             return plain(self, other)
         if is_on_host(self):
             answer = at_once(
-                NULL, apply, weight, NO_LOOP, False, self, other, True, 0, NOTHING_SPARE
+                NULL, apply, weight, None, False, self, other, True, 0, NOTHING_SPARE
             )
             if answer is not DEFER:
                 return answer
@@ -781,7 +785,7 @@ def unary(plain, apply, double weight, dict loops):
         if not is_ours(self):
             return plain(self)
         if is_on_host(self):
-            answer = at_once_alone(NULL, apply, weight, self, False)
+            answer = at_once_alone(NULL, apply, weight, None, self, False)
             if answer is not DEFER:
                 return answer
             if not is_for_kernels:

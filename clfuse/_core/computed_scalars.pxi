@@ -49,7 +49,7 @@ cdef object recorded_in_turn(int number, object left, object right):
 
 
 cdef object before_array(
-    binaryfunc operator, object function, double weight, int which, bint of_one_dtype, object left,
+    binaryfunc operator, object function, double weight, UfuncLoops own_loops, bint of_one_dtype, object left,
     object right, bint is_second=True
 ):
     """``operator(left, right)`` of a lazy scalar that was computed and an array that lies on the
@@ -60,7 +60,7 @@ cdef object before_array(
     if one is DEFER:
         return DEFER
     return at_once(
-        operator, function, weight, which, of_one_dtype, right, one, is_second, 0, NOTHING_SPARE
+        operator, function, weight, own_loops, of_one_dtype, right, one, is_second, 0, NOTHING_SPARE
     )
 
 
@@ -107,7 +107,7 @@ cdef object number_remainder(object left, object right):
 
 cdef object number_power(object left, object right, object modulo):
     if modulo is None and type(right) is ARRAY:
-        answer = before_array(to_the_power, None, weights[POWER], NO_LOOP, False, left, right)
+        answer = before_array(to_the_power, None, weights[POWER], None, False, left, right)
         if answer is not DEFER:
             return answer
     if modulo is None and are_left_to_numpy():
@@ -139,8 +139,8 @@ cdef object number_compare(object left, object right, int which):
         # NumPy's function wants the array first: < 0 for > 4, <= 1 for >= 5, == 2, != 3.
         which_of_array = which if 2 <= which <= 3 else (which + 4) % 8
         answer = before_array(
-            comparison(which_of_array), None, weight_of_comparison, COMPARING + which_of_array,
-            True, left, right, False
+            comparison(which_of_array), None, weight_of_comparison,
+            loops_of_comparisons[which_of_array], True, left, right, False
         )
         if answer is not DEFER:
             return answer
@@ -173,7 +173,7 @@ def of_scalar(plain, function, double weight):
         answer = DEFER
         other = others[0] if others else None
         if type(other) is ARRAY:
-            answer = before_array(NULL, function, weight, NO_LOOP, False, self, other)
+            answer = before_array(NULL, function, weight, None, False, self, other)
         elif not others or other is not None:
             answer = of_known_numbers(function, self, other)
         return plain(self, *others) if answer is DEFER else answer

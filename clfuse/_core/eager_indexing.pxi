@@ -367,7 +367,7 @@ def getitem(plain):
 
 cdef object by_first(Quick quick, object self, object first):
     return at_once(
-        NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, self, first, True,
+        NULL, quick.function, quick.weight, quick.own_loops, quick.of_one_dtype, self, first, True,
         0, NOTHING_SPARE
     )
 

@@ -31,7 +31,8 @@ NAMES_OF_OPERATORS = (
 cdef binaryfunc operators[OPERATORS]  # NumPy's
 cdef list ufuncs  # of the operators
 cdef double weights[OPERATORS]
-cdef int loops_of[OPERATORS]  # their numbers, or `NO_LOOP`
+cdef list loops_of  # and of their ufuncs
+cdef list loops_of_comparisons
 cdef double weight_of_comparison
 cdef list forward, backward, changing  # the methods
 cdef richcmpfunc usual_comparison  # the functions that Python had put there
@@ -127,16 +128,19 @@ cdef object slot_power(object left, object right, object modulo):
         weight = 1 if type(right) is int and right == 2 else weights[POWER]
         if type(left) is ARRAY:
             if is_ours(left):
-                if type(right) is int and right == 2 and clfuse_is_lone(<PyObject *>left):
-                    answer = at_once_alone(NULL, numpy_square, weight, left, True)
+                if type(right) is int and right == 2:
+                    answer = at_once_alone(
+                        NULL, numpy_square, weight, loops_of_square, left,
+                        clfuse_is_lone(<PyObject *>left),
+                    )
                 else:
                     answer = at_once(
-                        to_the_power, None, weight, NO_LOOP, False, left, right, False, POWER,
+                        to_the_power, None, weight, None, False, left, right, False, POWER,
                         NOTHING_SPARE,
                     )
         elif is_ours(right):
             answer = at_once(
-                to_the_power, None, weight, NO_LOOP, False, right, left, True, POWER, NOTHING_SPARE
+                to_the_power, None, weight, None, False, right, left, True, POWER, NOTHING_SPARE
             )
         if answer is DEFER:
             answer = in_turn(POWER, left, right)
@@ -148,7 +152,7 @@ cdef object slot_negative(object array):
     answer = DEFER
     if is_ours(array):
         answer = at_once_alone(
-            numpys.nb_negative, numpy_negative, weight_of_negative, array,
+            numpys.nb_negative, numpy_negative, weight_of_negative, loops_of_negative, array,
             clfuse_is_lone(<PyObject *>array),
         )
     return usual_numbers.nb_negative(array) if answer is DEFER else answer
@@ -158,13 +162,14 @@ cdef object slot_absolute(object array):
     answer = DEFER
     if is_ours(array):
         answer = at_once_alone(
-            numpys.nb_absolute, numpy_absolute, weight_of_absolute, array,
+            numpys.nb_absolute, numpy_absolute, weight_of_absolute, loops_of_absolute, array,
             clfuse_is_lone(<PyObject *>array),
         )
     return usual_numbers.nb_absolute(array) if answer is DEFER else answer
 
 
 cdef object numpy_negative, numpy_absolute, numpy_square
+cdef UfuncLoops loops_of_negative, loops_of_absolute, loops_of_square
 
 
 cdef binaryfunc comparison(int which) noexcept:
@@ -184,8 +189,8 @@ cdef object slot_compare(object left, object right, int which):
     answer = DEFER
     if is_ours(left):
         answer = at_once(
-            comparison(which), None, weight_of_comparison, COMPARING + which, True, left, right, False,
-            0, NOTHING_SPARE
+            comparison(which), None, weight_of_comparison, loops_of_comparisons[which], True, left,
+            right, False, 0, NOTHING_SPARE
         )
     return usual_comparison(left, right, which) if answer is DEFER else answer
 
@@ -217,9 +222,9 @@ cdef object is_greater_or_equal(object left, object right):
 # -- in place --------------------------------------------------------------------------------------
 
 cdef object changed(
-    binaryfunc operator, object function, double weight, int which, object self, object other
+    binaryfunc operator, object function, double weight, UfuncLoops own_loops, object self, object other
 ):
-    """``self += other`` in place, or `DEFER`; `which` is the number of its loop, or `NO_LOOP`."""
+    """``self += other`` in place, or `DEFER`; `own_loops` are those of its ufunc, or None."""
     cdef double additions
     kind = type(other)
     if not is_ours(self) or not is_on_host(self) or not is_writeable(self):
@@ -243,8 +248,9 @@ cdef object changed(
     if array is None:
         return DEFER
     right = here(other) if kind is ARRAY else other
-    if which != NO_LOOP and quickly_changed(which, <PyObject *>array, right):
-        return self
+    if own_loops is not None and additions <= MOST_LOOPED:
+        if is_changed_by_loop(own_loops, <PyObject *>array, right):
+            return self
     if mode[0] is not LOUD or is_users_line():
         asked(operator, function, array, right)
         return self
@@ -275,7 +281,7 @@ def in_place(plain, apply, double weight):
 
     def method(self, other):
         with turn_to_write:
-            answer = changed(NULL, apply, weight, NO_LOOP, self, other)
+            answer = changed(NULL, apply, weight, None, self, other)
         return plain(self, other) if answer is DEFER else answer
 
     return method
@@ -358,7 +364,8 @@ def put_into_slots(names):
     done to it."""
     global forward, backward, changing, weight_of_comparison, usual_numbers
     global usual_comparison, usual_indices, weight_of_negative, weight_of_absolute
-    global numpy_negative, numpy_absolute, numpy_square, ufuncs
+    global numpy_negative, numpy_absolute, numpy_square, ufuncs, loops_of, loops_of_comparisons
+    global loops_of_negative, loops_of_absolute, loops_of_square
     cdef Class *kind = <Class *><PyObject *>ARRAY
     cdef PyNumberMethods *numbers = kind.tp_as_number
     cdef int number
@@ -367,14 +374,15 @@ def put_into_slots(names):
     changing = [getattr(ARRAY, f"__i{name}__") for name in NAMES_OF_OPERATORS]
     for number, name in enumerate(NAMES_OF_OPERATORS):
         weights[number] = names["weights"][name]
-        loops_of[number] = NO_LOOP
-    loops_of[ADD], loops_of[SUBTRACT], loops_of[MULTIPLY] = ADDING, SUBTRACTING, MULTIPLYING
-    loops_of[DIVIDE] = DIVIDING
     weight_of_comparison = names["weights"]["lt"]
     weight_of_negative, weight_of_absolute = names["weights"]["neg"], names["weights"]["abs"]
     numpy_negative, numpy_absolute = names["negative"], names["absolute"]
     numpy_square = names["square"]
     ufuncs = [names["ufuncs"][name] for name in NAMES_OF_OPERATORS]
+    loops_of = [UfuncLoops(ufunc) for ufunc in ufuncs]
+    loops_of_comparisons = [UfuncLoops(ufunc) for ufunc in names["comparisons"]]
+    loops_of_negative, loops_of_absolute = UfuncLoops(numpy_negative), UfuncLoops(numpy_absolute)
+    loops_of_square = UfuncLoops(numpy_square)
     operators[ADD], operators[SUBTRACT] = numpys.nb_add, numpys.nb_subtract
     operators[MULTIPLY], operators[DIVIDE] = numpys.nb_multiply, numpys.nb_true_divide
     operators[FLOOR_DIVIDE], operators[REMAINDER] = numpys.nb_floor_divide, numpys.nb_remainder

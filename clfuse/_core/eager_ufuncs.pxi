@@ -6,7 +6,8 @@ cdef class Quick:
     cdef readonly object function, fast
     cdef dict loops
     cdef double weight
-    cdef int operands, results, which
+    cdef int operands, results
+    cdef UfuncLoops own_loops
     cdef bint is_elementwise, of_one_dtype
 
     def __init__(self, ours):
@@ -15,8 +16,7 @@ cdef class Quick:
         self.weight = ours.weight
         self.operands, self.results = function.nin, function.nout
         self.is_elementwise = function.signature is None
-        name = function.__name__
-        self.which = NAMES_OF_LOOPS.index(name) if name in NAMES_OF_LOOPS else NO_LOOP
+        self.own_loops = UfuncLoops(function)
         # Of ldexp the operands are of different dtypes.
         self.of_one_dtype = function.nin == 2 and all(
             [types[0] == types[1] for types in function.types]
@@ -68,7 +68,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
         if quick.results != 1:
             return with_options(quick, args, {})
         if is_ours(one) and is_on_host(one):
-            answer = at_once_alone(NULL, quick.function, quick.weight, one, False)
+            answer = at_once_alone(NULL, quick.function, quick.weight, quick.own_loops, one, False)
             if answer is not DEFER or not is_for_kernels:
                 return answer
         return DEFER if quick.fast is None else quick.fast(one)
@@ -78,7 +78,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if type(one) is ARRAY:
         if is_ours(one) and is_on_host(one):
             answer = at_once(
-                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, one, two, False,
+                NULL, quick.function, quick.weight, quick.own_loops, quick.of_one_dtype, one, two, False,
                 0, NOTHING_SPARE
             )
             if answer is not DEFER or not is_for_kernels:
@@ -90,7 +90,7 @@ cdef object answer_of_ufunc(object self, tuple args, PyObject *kwargs):
     if type(two) is ARRAY:
         if is_ours(two) and is_on_host(two):
             answer = at_once(
-                NULL, quick.function, quick.weight, quick.which, quick.of_one_dtype, two, one, True,
+                NULL, quick.function, quick.weight, quick.own_loops, quick.of_one_dtype, two, one, True,
                 0, NOTHING_SPARE
             )
             if answer is not DEFER or not is_for_kernels:

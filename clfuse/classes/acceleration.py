@@ -207,6 +207,9 @@ def _names_of_slots() -> dict[str, Any]:
     }  # fmt: skip
     return {
         "absolute": np.absolute,
+        "comparisons": (
+            np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal,
+        ),
         "negative": np.negative,
         "square": np.square,
         "ufuncs": {short: getattr(np, name) for short, name in names.items()},
