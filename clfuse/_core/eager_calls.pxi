@@ -527,7 +527,7 @@ cdef object call_listed(object self, PyObject **args, size_t given, PyObject *na
     cdef Front ours = <Front>self
     cdef Py_ssize_t count = PyVectorcall_NARGS(given)
     if count and type(<object>args[0]) is not ARRAY and (
-        ours.numbers or type(<object>args[0]) is list
+        ours.numbers or type(<object>args[0]) is list or type(<object>args[0]) is NUMPY
     ):
         array = array_of_numbers(<object>args[0], ours.scalars)
         if array is not DEFER:
@@ -550,17 +550,22 @@ cdef object with_first(
 
 
 def of_listed(plain, bint numbers, frozenset scalars):
-    """`plain` of an array of ours on the host, where its first argument is a list of numbers, or also
-    (`numbers`) a number, or one of NumPy's of these classes."""
+    """`plain` of an array of ours on the host, where its first argument is a list of numbers, an
+    array of NumPy's, or also (`numbers`) a number, or one of NumPy's of these classes."""
     found = front(plain, <vectorcallfunc>call_listed)
     found.numbers, found.scalars = numbers, scalars
     return found
 
 
 cdef object array_of_numbers(object value, frozenset scalars):
-    """A number of Python's, or of one of these classes of NumPy's, or a list of numbers, as an array
-    of ours on the host, or `DEFER`. What NumPy does with scalars of its own often gives scalars."""
+    """A number of Python's, or of one of these classes of NumPy's, or a list of numbers, or an array
+    of NumPy's, as an array of ours on the host, or `DEFER`. What NumPy does with scalars of its own
+    often gives scalars."""
+    cdef PyObject *first[1]
     kind = type(value)
+    if kind is NUMPY:
+        first[0] = <PyObject *>value
+        return made_here(None, np_asarray, BY_VALUES, first, 1, NULL)
     if kind is list or kind is tuple:
         found = listed(value)
     elif kind is float or kind is int or kind in scalars:

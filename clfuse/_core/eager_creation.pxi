@@ -72,9 +72,9 @@ cdef inline double extent_of(object value):
 cdef double product_of(object shape):
     cdef double size = 1
     cdef double extent
-    if type(shape) is not tuple:
+    if type(shape) is not tuple and type(shape) is not list:
         return extent_of(shape)
-    for item in <tuple>shape:
+    for item in shape:
         extent = extent_of(item)
         if extent < 0:
             return -1
@@ -297,7 +297,9 @@ cdef object made_here(
             return DEFER
     own = None
     if rule < BY_LIKENESS:
-        if given and type(<object>args[0]) is not tuple and not is_plain_argument(<object>args[0]):
+        if given and type(<object>args[0]) is not tuple and type(<object>args[0]) is not list and (
+            not is_plain_argument(<object>args[0])
+        ):
             return DEFER
         size = size_by(rule, args, given, names)
     elif not given:
@@ -350,7 +352,7 @@ cdef object made_here(
     dtype = native_dtype(array)
     size = array_size(array)
     if size * nbytes_of((<PyArray_Descr *>dtype).type_num) > kept_nbytes:
-        return plain(value) if rule == BY_VALUES else DEFER
+        return DEFER if plain is None or rule != BY_VALUES else plain(value)
     if array_flags(array) & IN_C_ORDER:
         made_array = new_alone(value, shape_of(array), <object>dtype, device)
     else:

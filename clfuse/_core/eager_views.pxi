@@ -101,18 +101,22 @@ cdef bint takes_a_step(object handle) except -1:
 
 cdef object call_viewer(object self, PyObject **args, size_t given, PyObject *names):
     cdef Front ours = <Front>self
-    if names == NULL and PyVectorcall_NARGS(given):
-        answer = view_made(ours.apply, ours.most, args, PyVectorcall_NARGS(given))
+    cdef Py_ssize_t count = PyVectorcall_NARGS(given)
+    if count and (names == NULL or count + PyTuple_GET_SIZE(<object>names) == 2 and (
+        ours.first is not None and <str>PyTuple_GET_ITEM(<object>names, 0) == <str>ours.first
+    )):
+        answer = view_made(ours.apply, ours.most, args, count if names == NULL else 2)
         if answer is not DEFER:
             return answer
     return asked_plain(ours, args, PyVectorcall_NARGS(given), names)
 
 
-def viewer(plain, apply, int most):
+def viewer(plain, apply, int most, str first=None):
     """``apply(self, *args)``, a method or a function of NumPy's that gives a view where it can,
-    before `plain`, for at most so many arguments beside the array."""
+    before `plain`, for at most so many arguments beside the array. `first` is the name of the first
+    one of these, if it may be given by name."""
     found = front(plain, <vectorcallfunc>call_viewer)
-    found.apply, found.most = apply, most
+    found.apply, found.most, found.first = apply, most, first
     return found
 
 
@@ -125,6 +129,8 @@ cdef object view_made(object apply, Py_ssize_t most, PyObject **args, Py_ssize_t
         return DEFER
     for place in range(1, given):
         item = <object>args[place]
+        if type(item) is list and given == 2 and is_option(item):
+            return viewed_by_a_tuple(apply, most, args)
         if type(item) is not int and not (type(item) is tuple and is_option(item)):
             return DEFER
         moved[place] = args[place]
@@ -158,6 +164,14 @@ cdef object view_made(object apply, Py_ssize_t most, PyObject **args, Py_ssize_t
     if is_restricted(found, array):
         restrict(view)
     return view
+
+
+cdef object viewed_by_a_tuple(object apply, Py_ssize_t most, PyObject **args):
+    """`view_made` with a tuple in place of the list: a view keeps what it was made by."""
+    cdef PyObject *moved[2]
+    held = tuple(<list>args[1])
+    moved[0], moved[1] = args[0], <PyObject *>held
+    return view_made(apply, most, moved, 2)
 
 
 cdef object sight_on(object self, object array, object found):

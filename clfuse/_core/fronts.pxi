@@ -27,6 +27,7 @@ cdef class Front:
     cdef vectorcallfunc slot
     cdef object plain
     cdef object apply, method  # what is called instead of it
+    cdef object first  # the name of an argument
     cdef int operands, most, cost
     cdef double weight
     cdef bint as_is, is_loop, numbers

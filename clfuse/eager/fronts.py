@@ -75,9 +75,11 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     elif reference in table.WRITING:
         call = core.writer(plain, reference, table.WRITING[reference], True)
     elif reference in table.VIEWING:
-        call = core.viewer(plain, reference, table.VIEWING[reference])
+        by_name = table.NAMED.get(reference)
+        call = core.viewer(plain, reference, table.VIEWING[reference], by_name)
     elif reference in table.VIEWING_ALL:
-        call = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
+        by_place = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
+        call = core.of_listed(by_place, False, frozenset())
     elif reference in table.VIEWING_EACH:
         call = core.viewer_of_each(
             plain, reference, table.VIEWING_EACH[reference], table.NUMPYS_NUMBERS
@@ -87,7 +89,7 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.of_listed(core.of_one(plain, by_place), False, frozenset())
     elif reference in _VIEWING:
         operands = table.OPERANDS_OF_VIEWS[reference.__name__]
-        call = core.viewer(plain, _VIEWING[reference], operands)
+        call = core.viewer(plain, _VIEWING[reference], operands, table.NAMED.get(reference))
     if reference in _OF_NUMBERS:
         scalars = table.NUMPYS_NUMBERS if reference in table.OF_SCALARS else frozenset()
         call = core.of_listed(call, True, scalars)

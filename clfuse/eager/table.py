@@ -295,6 +295,11 @@ VIEWING: Final[Mapping[Any, int]] = {
 }  # fmt: skip
 """Functions that give views, and how many arguments they may have beside the array."""
 
+NAMED: Final[Mapping[Any, str]] = {
+    np.expand_dims: "axis", np.squeeze: "axis", np.transpose: "axes", np.broadcast_to: "shape",
+}  # fmt: skip
+"""The names by which these get the first argument beside the array."""
+
 OF_SCALARS: Final = frozenset(
     (np.atleast_1d, np.atleast_2d, np.atleast_3d, np.expand_dims, np.broadcast_to)
 )
