@@ -124,11 +124,12 @@ class flatiter:
         shape = subscripts.get(flat, index).shape
         if not shape:
             _put_one(flat, index, value)
-        elif math.prod(shape):
-            # NumPy repeats the values for as long as there are elements to fill.
-            subscripts.put(flat, index, resize(value, shape))
-        elif not isinstance(value, Handle):
-            np.asarray(value, self.base._dtype)  # NumPy's error for what is no such number
+        else:
+            if not isinstance(value, Handle):
+                value = np.asarray(value, self.base._dtype)  # NumPy's error for no such number
+            if math.prod(shape):
+                # NumPy repeats the values for as long as there are elements to fill.
+                subscripts.put(flat, index, resize(value, shape))
         if flat._storage is not self.base._storage:
             subscripts.put(self.base, Ellipsis, reshape_view(flat, self.base._shape))
 

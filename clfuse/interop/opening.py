@@ -233,7 +233,12 @@ def open_doors(module: types.ModuleType) -> None:
         numba_functions.patch(module, in_shared_memory)
         return
     if module.__name__ in PATCHES:
+        before = dict(vars(module))
         PATCHES[module.__name__](module)
+        _replace_copies(module, {
+            name: (before[name], value) for name, value in vars(module).items()
+            if before.get(name, value) is not value
+        })
         if module.__name__ not in DOORS:
             return
     if package in PACKAGES and not (_is_installed(module) and _takes_numpys_alone(package)):
@@ -281,9 +286,12 @@ def _open(module: types.ModuleType, doors: Mapping[str, Opened]) -> None:
         name_for_pickle(open_one, module.__name__, name)
         if getattr(function, "__module__", None) in homes:
             made[name] = function, open_one
-    if not made:
-        return
-    for other in _family(module):
+    _replace_copies(module, made)
+
+
+def _replace_copies(module: types.ModuleType, made: Mapping[str, tuple[Any, Any]]) -> None:
+    """Put what is new in a module where other modules of its package have imported what was."""
+    for other in _family(module) if made else ():
         for name in made.keys() & vars(other).keys():
             if vars(other)[name] is made[name][0]:
                 setattr(other, name, made[name][1])

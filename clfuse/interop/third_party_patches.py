@@ -347,6 +347,8 @@ DOORS: Final[Mapping[str, Mapping[str, Turn]]] = {
     "matplotlib.tri._triinterpolate": {"TriInterpolator.__init__": in_shared_memory},
     "mpl_toolkits.mplot3d.art3d": {"Poly3DCollection.__init__": in_host_view},
     "xarray.core.dataset": {"Dataset.interp": deeply(host_view)},
+    "xarray.core.utils": {"decode_numpy_dict_values": deeply(host_view)},
+    "xarray.core.variable": {"Variable._broadcast_indexes": deeply(host_view)},
     "networkx.convert": {"to_networkx_graph": in_host_view},
     "sympy.core.sympify": {"_is_numpy_instance": in_host_view},
     "torch": dict.fromkeys(("from_numpy", "as_tensor", "asarray", "tensor"), in_shared_memory),

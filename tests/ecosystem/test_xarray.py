@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +109,30 @@ POINTWISE: dict[str, Callable[[Any], Any]] = {
 def test_xarray_picks_points_of_our_arrays(name: str) -> None:
     result = agree(lambda m: POINTWISE[name](labelled(m)).data)
     assert type(result) is clfuse.ndarray
+
+
+@pytest.mark.parametrize("order", ["import xarray as xr\nimport clfuse as cf",
+                                   "import clfuse as cf\nimport xarray as xr"])
+def test_xarray_picks_points_whichever_is_imported_first(order: str) -> None:
+    program = f"""{order}
+x = xr.DataArray(cf.arange(12.0).reshape(3, 4), dims=("y", "x"))
+at = xr.DataArray([0, 2], dims="p")
+print(x.isel(y=at, x=at).values.tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[0.0, 10.0]\n", done.stderr
+
+
+def test_xarray_takes_a_place_of_no_dimension() -> None:
+    agree(lambda m: labelled(m)[m.array(2)].data)
+    agree(lambda m: labelled(m).variable[m.array(2), 1:3].data)
+    agree(lambda m: labelled(m).variable[m.array([2, 0])].data)
+
+
+def test_attributes_that_are_arrays_become_lists_in_dicts() -> None:
+    attributes = {"a": clfuse.array([1.0, 2.0]), "b": clfuse.array(3), "c": clfuse.int8(4)}
+    shown = labelled(clfuse).assign_attrs(attributes).to_dict()["attrs"]
+    assert shown == {"a": [1.0, 2.0], "b": 3, "c": 4}
 
 
 def test_chunked_by_dask() -> None:

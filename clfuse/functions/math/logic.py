@@ -270,9 +270,13 @@ def _stand_in(handle: Handle, memory: np.ndarray) -> np.ndarray:
 
 
 def _own_array(value: Any) -> Any:
-    """`value`, or the array of ours that its class makes of it."""
-    is_known = isinstance(value, Handle | np.ndarray) or not hasattr(type(value), "__array__")
-    return value if is_known else array_of(value)
+    """`value`, or the array that it is made of."""
+    if isinstance(value, Handle | np.ndarray):
+        return value
+    if hasattr(type(value), "__array__"):
+        return array_of(value)
+    # It may describe memory of ours, which lies on the host from then on.
+    return np.asarray(value) if hasattr(value, "__array_interface__") else value
 
 
 def _shared(question: Any, a: Any, b: Any, max_work: Any) -> bool:

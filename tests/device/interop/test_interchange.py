@@ -189,6 +189,27 @@ def test_sharing_with_views_on_the_host_is_known(xp: ModuleType) -> None:
     assert not np.shares_memory(view, x)
 
 
+class Described:
+    """An object whose memory is an array's."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def __array_interface__(self) -> Any:
+        return self.array.__array_interface__
+
+
+@pytest.mark.clfuse_only
+def test_what_describes_an_array_shares_its_memory(xp: ModuleType) -> None:
+    shares = xp.get_device().traits.unified_memory
+    x = xp.arange(5)
+    assert xp.may_share_memory(Described(x[::2]), x[1::2]) == shares
+    y = xp.arange(5)
+    assert xp.shares_memory(y[::2], Described(y[1::3])) == shares
+    assert not xp.shares_memory(Described(y[::2]), y[1::2])
+
+
 @pytest.mark.clfuse_only
 def test_descending_as_in_the_standard(xp: ModuleType) -> None:
     for values in (np.array([3, 1, 2, 3, 1, 9, 9]), np.array([[3.0, 1, 2], [1, 1, 9]]),
