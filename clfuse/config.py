@@ -65,6 +65,11 @@ class Setting:
         except (ValueError, TypeError):
             raise SettingError(f"{self.env}: {given!r}; it takes {self.choices}") from None
 
+    def of_environment(self) -> Value:
+        """What the variable says, or the default."""
+        text = os.environ.get(self.env, "").strip()
+        return self.value_of(text) if text else self.default
+
 
 def _one_of(*words: str) -> Callable[[Value], Value]:
     def parse(given: Value) -> Value:
@@ -472,14 +477,7 @@ class Settings:
     def _read_environment(self) -> None:
         # All or nothing: a bad value leaves the settings unread, so that the error comes again and
         # is not forgotten.
-        self._set(
-            {
-                row.name: row.value_of(text)
-                if (text := os.environ.get(row.env, "").strip())
-                else row.default
-                for row in SETTINGS
-            }
-        )
+        self._set({row.name: row.of_environment() for row in SETTINGS})
 
 
 changed: list[Callable[[], None]] = []
@@ -494,13 +492,6 @@ _ROWS: dict[str, Setting] = {row.name: row for row in SETTINGS}
 settings = Settings()
 
 
-def is_on_at_import(name: str) -> bool:
-    """What the environment says of a switch, for decisions before a program can set another."""
-    row = _ROWS[name]
-    text = os.environ.get(row.env, "").strip()
-    return bool(row.value_of(text) if text else row.default)
-
-
 OF_TESTS: tuple[str, ...] = (
     "CLFUSE_TEST_", "CLFUSE_SUITE_", "CLFUSE_FUZZ_", "CLFUSE_SIMULATED_TESTS",
     "CLFUSE_VENDORS_SECONDS", "CLFUSE_FAILURES",
@@ -509,13 +500,13 @@ OF_TESTS: tuple[str, ...] = (
 
 
 def at_import(name: str) -> Value:
-    """What a setting has before settings are read: other variables may be set until then.
+    """What the environment says of a setting, before the settings are read: until then a program
+    may set variables.
 
     >>> at_import("numpy_packages")
     ''
     """
-    (row,) = [row for row in SETTINGS if row.name == name]
-    return row.value_of(os.environ.get(row.env, row.default))
+    return _ROWS[name].of_environment()
 
 
 def environment_faults() -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Final
 
 import numpy as np
 
@@ -26,9 +25,6 @@ from . import templates
 from .arguments import Arguments
 from .kernels import Rendered
 from .lines.expressions import Expressions, Preamble, Register
-
-ODD: Final = (3, 5, 7, 11, 13)
-"""Butterflies of sums and differences of opposite elements."""
 
 
 def render_fourier(

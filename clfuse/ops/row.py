@@ -26,14 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
-
-CLASSES: Final = ("bool", "signed", "unsigned", "float", "complex")
-"""The keys of `Ufunc.expressions` that stand for many dtypes."""
 
 
 def class_of(dtype_name: str) -> str:
-    """Return the class of a dtype: the key that is looked up after the dtype's own name.
+    """Return the class of a dtype: the key that is looked up after the dtype's own name; one of
+    bool, signed, unsigned, float and complex.
 
     Examples
     --------

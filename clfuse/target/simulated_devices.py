@@ -42,8 +42,6 @@ class SimulatedDevice:
         ``CL_DEVICE_MAX_WORK_ITEM_SIZES``.
     local_nbytes, max_parameter_nbytes, max_alloc_nbytes, global_nbytes : int
         Local memory of a group, all arguments of a kernel, the largest buffer, all memory.
-    address_bits : int
-        Width of a pointer.
     sources : tuple of str
         Where the facts are written down.
     """
@@ -66,7 +64,6 @@ class SimulatedDevice:
     max_parameter_nbytes: int
     max_alloc_nbytes: int
     global_nbytes: int
-    address_bits: int
     sources: tuple[str, ...]
 
 
@@ -90,7 +87,6 @@ _ROWS = (
         max_parameter_nbytes=32_764,
         max_alloc_nbytes=85_000_000_000 // 4,
         global_nbytes=85_000_000_000,
-        address_bits=64,
         sources=(
             "the device itself: driver 580.159, 2026-11-26",
             "https://docs.nvidia.com/cuda/cuda-c-programming-guide/"
@@ -116,7 +112,6 @@ _ROWS = (
         max_parameter_nbytes=4352,  # of drivers before 530
         max_alloc_nbytes=3 * GIB,
         global_nbytes=12 * GIB,
-        address_bits=64,
         sources=(
             # an RTX 4090's clinfo; units and memory are the 4070's
             "https://github.com/hashcat/hashcat/issues/3916",
@@ -142,7 +137,6 @@ _ROWS = (
         max_parameter_nbytes=1024,
         max_alloc_nbytes=64 * GIB * 85 // 100,
         global_nbytes=64 * GIB,
-        address_bits=64,
         sources=(
             "https://github.com/openmm/openmm/issues/3940",  # an MI250's clinfo
             "https://github.com/ROCm/llvm-project/issues/3971",  # units, wavefront
@@ -169,7 +163,6 @@ _ROWS = (
         max_parameter_nbytes=1024,
         max_alloc_nbytes=24 * GIB * 85 // 100,
         global_nbytes=24 * GIB,
-        address_bits=64,
         sources=(
             "https://github.com/ROCm/hipBLASLt/issues/831",  # units, wavefront
             "https://github.com/ROCm/ROCR-Runtime/issues/180",  # clinfo of the same driver
@@ -194,7 +187,6 @@ _ROWS = (
         max_parameter_nbytes=2048,
         max_alloc_nbytes=4 * GIB - 4 * KIB,
         global_nbytes=16 * GIB,
-        address_bits=64,
         sources=(
             "https://github.com/intel/compute-runtime/issues/618",
             "https://github.com/openvinotoolkit/openvino/issues/20012",
@@ -219,7 +211,6 @@ _ROWS = (
         max_parameter_nbytes=2048,
         max_alloc_nbytes=48 * GIB * 95 // 100,
         global_nbytes=48 * GIB,
-        address_bits=64,
         sources=("https://github.com/intel/torch-xpu-ops/issues/4117",),
     ),
     SimulatedDevice(
@@ -241,7 +232,6 @@ _ROWS = (
         max_parameter_nbytes=4352,
         max_alloc_nbytes=2 * GIB,
         global_nbytes=10922 * MIB,
-        address_bits=64,
         sources=(
             "https://github.com/diku-dk/futhark/issues/1708",
             "https://github.com/hashcat/hashcat/pull/3068",
@@ -267,7 +257,6 @@ _ROWS = (
         max_parameter_nbytes=1024,
         max_alloc_nbytes=256 * MIB,
         global_nbytes=1 * GIB,
-        address_bits=64,
         sources=(
             # No device of one name: the least of what phones and boards have. Local memory of a
             # VideoCore, arguments and units of Malis.

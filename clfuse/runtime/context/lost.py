@@ -146,7 +146,7 @@ def make_room(device: DeviceBase, error: Exception) -> None:
         device.pool.trim()
 
 
-def error_of_driver(device: DeviceBase, error: Exception, what: str, kernel: str = "") -> Exception:
+def error_of_driver(device: DeviceBase, error: Exception, what: str) -> Exception:
     """The error to raise for one of pyopencl's from a call that enqueues, allocates or asks.
 
     To be raised from `error`; for what is about the call alone it is another object of the same
@@ -154,7 +154,7 @@ def error_of_driver(device: DeviceBase, error: Exception, what: str, kernel: str
     """
     code = status_of(error)
     if means_lost(code) or (code in MEMORY and not is_alive(device)):
-        return mark(device, _one_line(error), kernel)
+        return mark(device, _one_line(error), "")
     if code in MEMORY:
         return AllocationError(
             f"{what} on {device.name}: the driver has not the memory or the registers for it:"

@@ -334,7 +334,6 @@ def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
         global_nbytes=handle.global_mem_size,
         local_nbytes=handle.local_mem_size,
         max_parameter_nbytes=handle.max_parameter_size,
-        address_bits=handle.address_bits,
         max_work_group=handle.max_work_group_size,
     )
     return apply_quirks(with_schedule(native, "gpu" if kind == "gpu" else "cpu"))

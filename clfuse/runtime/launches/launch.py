@@ -217,38 +217,31 @@ class BoundKernel:
                     counters["kernels_launched"] += 1
                     lost.latest[0] = program
                     return None
-                self._check_refusal()
+                return self.enqueue_again(buffers, scalars, tickets)
             direct.forget()
         return self._enqueue_by_pyopencl(buffers, scalars, tickets)
 
     def enqueue_again(
         self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]
-    ) -> None:
-        """As `enqueue`, after the driver has refused that without pyopencl; says why, or does it.
+    ) -> cl.Event:
+        """As `enqueue`, after the driver has refused the launch without pyopencl.
 
         Raises
         ------
         DeviceError
-            The device was lost.
+            Something has failed before the launch, or it was taken, and has failed: it must not be
+            tried again.
         AllocationError
             As `lost.call_driver`.
         """
-        direct = self._direct
-        assert direct is not None
-        self._check_refusal()
-        direct.forget()
-        self._enqueue_by_pyopencl(buffers, scalars, tickets)
-
-    def _check_refusal(self) -> None:
-        """Raise DeviceError where a launch that the driver has refused must not be tried again:
-        something has failed before it, or it was taken, and has failed."""
         assert self._direct is not None
         routine, status, was_taken = self._direct.refusal()
-        if routine != "clFinish" and not lost.means_lost(status):
-            return
-        program = self.program
-        error = lost.status_error(routine, status)
-        raise lost.waiting(program.device, error, program.name if was_taken else "") from error
+        if routine == "clFinish" or lost.means_lost(status):
+            program = self.program
+            error = lost.status_error(routine, status)
+            raise lost.waiting(program.device, error, program.name if was_taken else "") from error
+        self._direct.forget()
+        return self._enqueue_by_pyopencl(buffers, scalars, tickets)
 
     def enqueue_timed(
         self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]

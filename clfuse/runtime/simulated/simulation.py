@@ -113,7 +113,6 @@ class Simulation:
             global_nbytes=int(scale * row.global_nbytes),
             local_nbytes=min(row.local_nbytes, native.local_nbytes),
             max_parameter_nbytes=row.max_parameter_nbytes,
-            address_bits=row.address_bits,
             max_work_group=min(row.max_work_group, native.max_work_group),
         )
         traits = apply_quirks(with_schedule(traits, "gpu"))
@@ -150,10 +149,9 @@ class Simulation:
         problem = problem_of(source)
         if problem:
             return problem
-        pointer = row.address_bits // 8
         nbytes = 0
         for dtype in arguments:
-            size = pointer if dtype is None else dtype.itemsize
+            size = 8 if dtype is None else dtype.itemsize  # a pointer, or a number
             nbytes = -(-nbytes // size) * size + size
         if nbytes > row.max_parameter_nbytes:
             return (

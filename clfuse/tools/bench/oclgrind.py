@@ -130,11 +130,6 @@ class Measured:
         """The same, if each group has a cache that forgets nothing."""
         return SECTOR * (self.fetched_sectors + self.written_sectors)
 
-    @property
-    def requests_per_warp(self) -> float:
-        """Memory instructions that a warp executes."""
-        return (self.loads.requests + self.stores.requests) / max(self.warps, 1)
-
 
 def measured(record: Mapping[str, Any]) -> Measured:
     """A line of the plugin's file."""
