@@ -20,9 +20,7 @@ def at_least(release: str) -> bool:
     return bool(np.lib.NumpyVersion(np.__version__) >= release)
 
 
-def _warning(
-    call: Callable[[], object], category: type[Warning] = DeprecationWarning
-) -> str:
+def _warning(call: Callable[[], object], category: type[Warning] = DeprecationWarning) -> str:
     """The text of the first such warning of a call; empty where there is none, or an error."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -27,9 +27,7 @@ from .kernels import Rendered
 from .lines.expressions import Expressions, Preamble, Register
 
 
-def render_fourier(
-    step: FourierPass, traits: DeviceTraits, root: Callable[[int], int]
-) -> Rendered:
+def render_fourier(step: FourierPass, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
     """Write one launch."""
     rows = math.prod([dim.extent for dim in step.dims])
     together = rows_of_group(traits, step.dtype, step.length, rows)

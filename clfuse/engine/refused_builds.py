@@ -210,9 +210,7 @@ def _warn(path: str, what: str, instead: str) -> None:
 # -- on the host ----------------------------------------------------------------------------------
 
 
-def run(
-    snapshot: Snapshot, device: Device, evaluate: Callable[[Sequence[Node]], None]
-) -> None:
+def run(snapshot: Snapshot, device: Device, evaluate: Callable[[Sequence[Node]], None]) -> None:
     """Calculate the snapshot by NumPy, but for kernels that somebody wrote: `evaluate` runs these,
     one after the other, with their operands in memory."""
     beyond = [node for node in snapshot.nodes if _is_beyond(node)]

@@ -166,9 +166,7 @@ class Rest:
         none of them where that cannot be."""
         made: dict[int, Node] = {}
         for value in values:
-            node = self._again and self._again(
-                value, self._state[0], self._are_done(), self._begun
-            )
+            node = self._again and self._again(value, self._state[0], self._are_done(), self._begun)
             if node is None:
                 return {}
             made[value] = node
@@ -327,9 +325,7 @@ def leave(
     return True
 
 
-def _overwritten(
-    schedule: Schedule, places: Sequence[Buffer | None], done: int
-) -> set[Any]:
+def _overwritten(schedule: Schedule, places: Sequence[Buffer | None], done: int) -> set[Any]:
     """The buffers of the graph that the first `done` steps write to; and what a host function that
     is the next one may have written before it failed."""
     steps = schedule.steps

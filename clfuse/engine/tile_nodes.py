@@ -161,9 +161,7 @@ class Slices:
 
     # -- one kind of operation each ----------------------------------------------------------------
 
-    def _iota(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _iota(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         # A constant is no part of a plan's structure: one plan serves all parts.
         first = build.constant(np.int64(start))
 
@@ -172,9 +170,7 @@ class Slices:
 
         return (), make
 
-    def _map(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _map(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         needs = [self._broadcast(node, operand, axis, start, stop) for operand in inputs]
         shape = _with(node.shape, axis, stop - start)
 
@@ -183,9 +179,7 @@ class Slices:
 
         return needs, make
 
-    def _view(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _view(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         (source,) = inputs
         offset, strides = node.param
         shape = _with(node.shape, axis, stop - start)
@@ -253,9 +247,7 @@ class Slices:
                 before += extent
         return needs, lambda parts: build.concatenate(list(parts), node.param)
 
-    def _fold(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _fold(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         (source,) = inputs
         kept = [number for number in range(len(source.shape)) if number not in node.param]
         shape = _with(node.shape, axis, stop - start)
@@ -265,9 +257,7 @@ class Slices:
 
         return [(source, kept[axis], start, stop)], make
 
-    def _scan(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _scan(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         if axis in node.param:
             return None
         return self._map(node, inputs, axis, start, stop)

@@ -16,9 +16,7 @@ def pyopencls_databases() -> list[Path]:
     """What pyopencl keeps in the folder of pytools, which keeps there what others do, too: earlier
     versions of clfuse have made them."""
     folder = cache_folders()["pyopencl"].parent / "pytools"
-    return sorted(
-        file for file in folder.glob("pdict-*-pyopencl-*.sqlite*") if not file.is_dir()
-    )
+    return sorted(file for file in folder.glob("pdict-*-pyopencl-*.sqlite*") if not file.is_dir())
 
 
 def cache_folders() -> dict[str, Path]:

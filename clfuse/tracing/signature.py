@@ -180,9 +180,7 @@ def _with_numbers(value: Any, trace: Trace, known: Set[int], places: Iterator[in
             return value
         return TracedNumber(trace, value, place, frozenset([place]))
     if kind is dict:
-        named = {
-            name: _with_numbers(item, trace, known, places) for name, item in value.items()
-        }
+        named = {name: _with_numbers(item, trace, known, places) for name, item in value.items()}
         return value if all(map(_is, named.values(), value.values())) else named
     if kind is tuple or kind is list or (isinstance(value, tuple) and hasattr(value, "_fields")):
         items = [_with_numbers(item, trace, known, places) for item in value]

@@ -63,10 +63,7 @@ class WatchedFold(Fold):
         """As `Fold.fold`, into value and mask."""
         if writer.width == 1:
             return super().fold(writer, value, position, item, item_position)
-        return [
-            f"{value} = {self._chosen(value, item)};",
-            f"{watch(value)} |= {item} != {item};",
-        ]
+        return [f"{value} = {self._chosen(value, item)};", f"{watch(value)} |= {item} != {item};"]
 
     def join_copies(self, writer: Expressions, copies: int) -> list[str]:
         """Fold all vectors and their masks into the first."""

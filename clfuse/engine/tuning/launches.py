@@ -375,9 +375,7 @@ def begin(
             continue
         if step.work < least and _limits[0] is not AT_ONCE:
             continue
-        fields = [
-            each for each in choices(kernel, device.traits) if not kept.is_forced(each[0])
-        ]
+        fields = [each for each in choices(kernel, device.traits) if not kept.is_forced(each[0])]
         known = step.kept
         if fields and (known is None or known.tried < len(fields)):
             key = kept.key_of(kernel, step.rendered) if known is None else known.key

@@ -459,7 +459,7 @@ def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...], called: tuple[str,
         return errstate.apply_errstate(
             combine(np.power, total, build.constant(inverse)), "scalar power"
         )
-    return _power_of(total, inverse, "power")
+    return _power_of(total, inverse)
 
 
 _FOLDS = {np.inf: np.maximum, -np.inf: np.minimum}

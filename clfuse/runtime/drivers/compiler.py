@@ -134,9 +134,7 @@ def _from_source(
     return _built(cl._Program(context, source), handle, options)
 
 
-def _without_header(
-    source: str, builtins_read: str, subgroups_read: str
-) -> tuple[str, str] | None:
+def _without_header(source: str, builtins_read: str, subgroups_read: str) -> tuple[str, str] | None:
     """Return what to build in place of a source, and the macro by which the compiler leaves its
     header out; None if the source needs the header or there is none."""
     if builtins_read:

@@ -116,6 +116,4 @@ def _transform(how: Transform, step: LibraryCall, source: Buffer, target: Buffer
     char = step.dtype.char if how.kind != "real" else operand.dtype.char
     application = _application(target.device.queue, how.shape, char, how.axes, halves)
     change: Callable[[Any, Any], Any] = application.fft if how.is_forward else application.ifft
-    change(
-        _array(source, operand.dtype, operand.shape), _array(target, step.dtype, step.shape)
-    )
+    change(_array(source, operand.dtype, operand.shape), _array(target, step.dtype, step.shape))

@@ -259,9 +259,7 @@ class BoundKernel:
         timed = device.timed_queue
         with device.lock:
             # The queue may have gone between two launches.
-            before = lost.call_driver(
-                device, self.program.name, cl.enqueue_marker, device.queue
-            )
+            before = lost.call_driver(device, self.program.name, cl.enqueue_marker, device.queue)
             event = self._enqueue_by_pyopencl(buffers, scalars, tickets, timed, [before])
             try:
                 cl.enqueue_barrier(device.queue, wait_for=[event])

@@ -203,9 +203,7 @@ def _build(
             raise _refused(device, source, name, options, problem)
     counters["programs_built"] += 1
     brought_in = [] if device.traits.loads_pages_late else [True]
-    return Program(
-        device, name, source, arguments, kernel, compiled, inline, brought_in=brought_in
-    )
+    return Program(device, name, source, arguments, kernel, compiled, inline, brought_in=brought_in)
 
 
 def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:

@@ -43,6 +43,4 @@ def _sent(device: Device, table: Table) -> Any:
     values = table.values()
     counters["bytes_to_device"] += values.nbytes
     flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-    return lost.call_driver(
-        device, "a table", cl.Buffer, device.context, flags, hostbuf=values
-    )
+    return lost.call_driver(device, "a table", cl.Buffer, device.context, flags, hostbuf=values)

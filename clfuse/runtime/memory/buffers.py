@@ -261,9 +261,7 @@ def lend_memory(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) ->
         return None
     buffer.device.finish()
     address = memory.__array_interface__["data"][0]
-    return HostBuffer(
-        buffer.device, np.asarray(_Lent(buffer, address, dtype.str, shape)), buffer
-    )
+    return HostBuffer(buffer.device, np.asarray(_Lent(buffer, address, dtype.str, shape)), buffer)
 
 
 def has_sole_memory(buffer: HostBuffer) -> bool:

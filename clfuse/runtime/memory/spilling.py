@@ -38,9 +38,7 @@ SPILLED_SHARE: Final = 16
 """A part of the limit, one in so many, that is spilled together at least: to look for idle arrays
 takes as long as to copy some megabytes."""
 
-_SLOTS: Final[dict[str, Any]] = {
-    name: Node.__dict__[name].__get__ for name in ("buffer", "inputs")
-}
+_SLOTS: Final[dict[str, Any]] = {name: Node.__dict__[name].__get__ for name in ("buffer", "inputs")}
 _put: Final[Any] = Node.__dict__["buffer"].__set__
 _node_in: Final[Any] = Storage.__dict__["node"].__get__
 

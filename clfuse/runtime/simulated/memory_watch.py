@@ -77,9 +77,7 @@ class MemoryWatch:
             )
 
 
-def _of_accesses(
-    found: list[Access], blocks: Mapping[int, _Argument], memory: Arena
-) -> str:
+def _of_accesses(found: list[Access], blocks: Mapping[int, _Argument], memory: Arena) -> str:
     """What the first of some accesses was."""
     first = found[0]
     what = _DONE[first.wrote]

@@ -306,9 +306,7 @@ class Cells:
         for cell in cells:
             for item in [*cell.items, *cell.stores]:
                 if isinstance(item, Load | Store):
-                    boxes, accesses = found.setdefault(
-                        self._arrays.root(item.value), ([], set())
-                    )
+                    boxes, accesses = found.setdefault(self._arrays.root(item.value), ([], set()))
                     boxes += cell.boxes
                     accesses.add(item.access)
         return {array: (hull(boxes), accesses) for array, (boxes, accesses) in found.items()}
@@ -431,10 +429,7 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
         parts.setdefault(ahead[0], []).append(store)
     made: Cells | None = None
     extents = tuple(
-        [
-            extent + max([start[dim] for start in parts])
-            for dim, extent in enumerate(kernel.extents)
-        ]
+        [extent + max([start[dim] for start in parts]) for dim, extent in enumerate(kernel.extents)]
     )
     bodies = {
         start: needed_items(kernel.body, {store.var for store in stores})

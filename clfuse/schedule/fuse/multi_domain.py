@@ -155,9 +155,7 @@ class _Joining:
                 read |= {value for value, _ in reads_of(entry.launch)}
                 for node in entry.updates:
                     read.update(contents_before(lowering, node))
-        dropped = {
-            store.value for cells in self._cells.values() for store in cells.stores
-        } - read
+        dropped = {store.value for cells in self._cells.values() for store in cells.stores} - read
         gone = {  # until another result of theirs is read
             place: {*writes_of(entry.launch)} for place, entry in enumerate(self._pending)
             if place not in self._gone and place not in self._cells

@@ -135,9 +135,7 @@ class Lowering:
                 self._library(node)
         # What writes into bytes that others of its level read comes after them.
         self.pending.sort(
-            key=lambda each: (
-                each.level, bool(each.updates) or isinstance(each.launch, UserLaunch)
-            )
+            key=lambda each: (each.level, bool(each.updates) or isinstance(each.launch, UserLaunch))
         )
 
     def _note_split(self, node: int, count: int) -> None:

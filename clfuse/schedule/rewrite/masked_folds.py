@@ -154,9 +154,7 @@ class _ByMask(Rebuilding):
 
     def __init__(self, graph: Graph, folds: dict[int, Masked]) -> None:
         self.folds = folds
-        pending = [
-            node for masked in folds.values() for node in masked.inside if graph.live[node]
-        ]
+        pending = [node for masked in folds.values() for node in masked.inside if graph.live[node]]
         super().__init__(graph, {}, {}, {}, pending)
 
     def _needs(self, node: int) -> list[int]:

@@ -133,15 +133,9 @@ def _nstream_arrays(a: Any, b: Any, c: Any) -> None:
 
 
 STEPS: Final[dict[str, tuple[int, tuple[Callable[..., Any], ...]]]] = {
-    "copy": (2, (
-        lambda a, b, c: copy(len(a), a, c), _copy_arrays, lambda a, b, c: COPY(a, c),
-    )),
-    "mul": (2, (
-        lambda a, b, c: mul(len(a), b, c), _mul_arrays, lambda a, b, c: MUL(c, SCALAR, b),
-    )),
-    "add": (3, (
-        lambda a, b, c: add(len(a), a, b, c), _add_arrays, lambda a, b, c: ADD(a, b, c),
-    )),
+    "copy": (2, (lambda a, b, c: copy(len(a), a, c), _copy_arrays, lambda a, b, c: COPY(a, c))),
+    "mul": (2, (lambda a, b, c: mul(len(a), b, c), _mul_arrays, lambda a, b, c: MUL(c, SCALAR, b))),
+    "add": (3, (lambda a, b, c: add(len(a), a, b, c), _add_arrays, lambda a, b, c: ADD(a, b, c))),
     "triad": (3, (
         lambda a, b, c: triad(len(a), a, b, c), _triad_arrays,
         lambda a, b, c: TRIAD(b, c, SCALAR, a),
@@ -426,9 +420,7 @@ def work(i, a):
     a[i] = a[i] + 1
 
 
-WORK = np.RawKernel(
-    "__kernel void work(__global double *a) { a[get_global_id(0)] += 1; }", "work"
-)
+WORK = np.RawKernel("__kernel void work(__global double *a) { a[get_global_id(0)] += 1; }", "work")
 
 
 def _rows(xp: Any, given: list[Any]) -> list[Any]:

@@ -135,10 +135,7 @@ def measured(record: Mapping[str, Any]) -> Measured:
     """A line of the plugin's file."""
     parts = {"loads": Counts, "stores": Counts, "local": LocalCounts}
     return Measured(
-        **{
-            name: parts[name](**value) if name in parts else value
-            for name, value in record.items()
-        }
+        **{name: parts[name](**value) if name in parts else value for name, value in record.items()}
     )
 
 

@@ -138,9 +138,7 @@ class Tuner:
         cf.evaluate(made)
         return made
 
-    def _seconds(
-        self, program: Callable[[], Any], traits: DeviceTraits, **settings: Any
-    ) -> float:
+    def _seconds(self, program: Callable[[], Any], traits: DeviceTraits, **settings: Any) -> float:
         """The shortest run of a program that records what it returns."""
         # Kernels are measured, however little there is to calculate.
         with self.device.trying(traits), config.override(host_us=0, **settings):

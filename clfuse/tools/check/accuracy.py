@@ -107,9 +107,7 @@ def amplification(function: Function, given: tuple[Array, ...]) -> Array:
     return np.where(np.isfinite(factor), factor, np.inf)
 
 
-def errors(
-    function: Function, given: tuple[Array, ...], actual: Array, exact: Array
-) -> Errors:
+def errors(function: Function, given: tuple[Array, ...], actual: Array, exact: Array) -> Errors:
     """The errors of the results `actual` of the operands `given`; see `scale_of` and
     `amplification`."""
     found = distances(actual, exact, scale_of(function, given, exact))

@@ -356,9 +356,7 @@ class Collector:
     def replaying(self, key: object, schedule: Any, device: Any) -> None:
         self._begin(schedule, self._of_trace.get(key, ()), device, False)
 
-    def _begin(
-        self, schedule: Any, lines: tuple[int, ...], device: Any, is_look: bool
-    ) -> None:
+    def _begin(self, schedule: Any, lines: tuple[int, ...], device: Any, is_look: bool) -> None:
         self._spent_ns += RUN_NS
         if device not in self._timed:
             from clfuse.runtime.launches import launch
@@ -390,9 +388,7 @@ class Collector:
     def _entries(plan: PlanSeen, lines: Sequence[int], asked_by: int) -> list[Entry]:
         from .provenance import kind_of, shares, with_readers
 
-        filled = [
-            asked_by if each == NOWHERE else each for each in with_readers(lines, plan.items)
-        ]
+        filled = [asked_by if each == NOWHERE else each for each in with_readers(lines, plan.items)]
         return [
             Entry(
                 plan.number, number, kind_of(step),

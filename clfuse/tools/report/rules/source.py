@@ -286,9 +286,7 @@ def loops_of_calls(
     if tree is None:
         return
     modules = _modules_of(tree)
-    functions = {
-        each.name: each for each in _statements(tree) if isinstance(each, ast.FunctionDef)
-    }
+    functions = {each.name: each for each in _statements(tree) if isinstance(each, ast.FunctionDef)}
     stack: list[ast.AST] = [tree]
     while stack:
         statement = stack.pop()

@@ -33,9 +33,7 @@ class Affine:
 
     def times(self, factor: int) -> Affine:
         """The integer multiplied."""
-        return Affine(
-            self.constant * factor, _packed([factor * c for c in self.coefficients])
-        )
+        return Affine(self.constant * factor, _packed([factor * c for c in self.coefficients]))
 
     def coefficient(self, axis: int) -> int:
         """Of one index."""
@@ -54,9 +52,7 @@ class Affine:
 
 def _added(one: Affine, other: Affine, sign: int) -> tuple[int, ...]:
     rank = max(len(one.coefficients), len(other.coefficients))
-    return _packed(
-        [one.coefficient(axis) + sign * other.coefficient(axis) for axis in range(rank)]
-    )
+    return _packed([one.coefficient(axis) + sign * other.coefficient(axis) for axis in range(rank)])
 
 
 def _packed(coefficients: list[int]) -> tuple[int, ...]:

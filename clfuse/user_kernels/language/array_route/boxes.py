@@ -177,9 +177,7 @@ def _both(one: Segments, other: Segments, both: bool) -> Segments:
     cuts = sorted({edge for part in (*one.parts, *other.parts) for edge in part[:2]})
     parts = []
     for start, stop in pairwise(cuts):
-        truths = [
-            next(t for a, b, t in side.parts if a <= start < b) for side in (one, other)
-        ]
+        truths = [next(t for a, b, t in side.parts if a <= start < b) for side in (one, other)]
         parts.append((start, stop, all(truths) if both else any(truths)))
     return Segments(one.axis, _merged(parts))
 

@@ -352,9 +352,7 @@ class Values(Boxes):
             return value
         return self._map("logical_and", [self._truth(mask), self._truth(value)], BOOL.dtype)
 
-    def _joined(
-        self, axis: int, parts: Sequence[tuple[Domain, Any]], dtype: np.dtype
-    ) -> Any:
+    def _joined(self, axis: int, parts: Sequence[tuple[Domain, Any]], dtype: np.dtype) -> Any:
         """One value from those of the boxes along an axis."""
         values = [value for _, value in parts]
         if all(value == values[0] for value in values[1:]) and not isinstance(values[0], Value):
@@ -405,9 +403,7 @@ class Values(Boxes):
             return self._emit(view, (cell, shape, place, strides), shape, array.dtype)
         return self._emit(read, (cell, shape, array.dtype, place, strides), shape, array.dtype)
 
-    def _inside(
-        self, array: Array, places: list[Affine], text: str, nodes: list[Expr]
-    ) -> bool:
+    def _inside(self, array: Array, places: list[Affine], text: str, nodes: list[Expr]) -> bool:
         """Whether all of the domain is within the array; False where a mask may be the reason.
 
         `nodes` are the indices as they were written.

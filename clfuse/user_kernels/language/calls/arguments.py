@@ -30,9 +30,7 @@ from clfuse.user_kernels.language.source.types import (
     strong,
 )
 
-_WEAK_TYPES: Final[dict[Any, Type]] = {
-    bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
-}
+_WEAK_TYPES: Final[dict[Any, Type]] = {bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX}
 
 _MOST_UNSIGNED: Final = (1 << 64) - 1
 

@@ -409,9 +409,7 @@ def accelerate(kernel: type) -> None:
         })
 
 
-def begin(
-    recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
-) -> Series:
+def begin(recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None) -> Series:
     """The series that a call is in: of a batch that is open for it, or of a new one.
 
     Parameters

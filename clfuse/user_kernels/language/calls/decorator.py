@@ -243,9 +243,7 @@ class Kernel(_Decorated):
         start = build.full(found._dtype.type(function.identity), (1,))
         return fresh(build.concatenate((start, node_of(found)), 0))
 
-    def _values(
-        self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]
-    ) -> list[Any]:
+    def _values(self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         args = complete(self.__clfuse_source__, ranges, args, named)
         if not self.__clfuse_source__.returns_value:
             raise KernelError(f"{self.__name__} returns no value: call {self.__name__}(...)")
@@ -360,9 +358,7 @@ class Kernel(_Decorated):
     def _domain(self, ranges: Any, count: int) -> Domain:
         return domain_of(self.__clfuse_source__, ranges, count)
 
-    def _translated(
-        self, signature: Signature, domain: Domain, given: Arguments
-    ) -> Recipe | str:
+    def _translated(self, signature: Signature, domain: Domain, given: Arguments) -> Recipe | str:
         """The kernel as array operations, or why it is none; remembered."""
         function = signature.function
         if any(stop <= start for start, stop in domain):
@@ -434,9 +430,7 @@ class Kernel(_Decorated):
             else:
                 numbers[name] = given.numbers[place]
         extents = tuple([stop - start for start, stop in domain])
-        shape = launches.shape_of(
-            function, arrays, numbers, self.group, settings.check == "bounds"
-        )
+        shape = launches.shape_of(function, arrays, numbers, self.group, settings.check == "bounds")
         key = (id(function), extents, shape)
         found = self._programs.get(key)
         if found is None:

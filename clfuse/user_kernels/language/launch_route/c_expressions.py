@@ -226,9 +226,7 @@ class ExpressionWriter:
 
     # -- arrays -----------------------------------------------------------------------------------
 
-    def place(
-        self, array: str, indices: list[Expr], is_local: bool, line: int
-    ) -> tuple[str, str]:
+    def place(self, array: str, indices: list[Expr], is_local: bool, line: int) -> tuple[str, str]:
         """The element as C, and the condition under which it is there ("" without checks)."""
         texts = [self.as_type(index, _INT64) for index in indices]
         pointer, steps = self.layout_of(array, is_local)

@@ -98,9 +98,7 @@ class Program:
         """Of the kernel in OpenCL C, which has functions of its own called `dot` and `min`."""
         return symbol(f"{self.function.name}_kernel")
 
-    def __call__(
-        self, traits: DeviceTraits
-    ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
+    def __call__(self, traits: DeviceTraits) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         """OpenCL C, global and local size."""
         items = traits.work_items if traits.schedule == "cpu" else 0
         key = (items, traits.vector_bytes, traits.fp64, traits.saturating_casts,

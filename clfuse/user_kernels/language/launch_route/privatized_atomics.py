@@ -93,9 +93,7 @@ def add(writer: ExpressionWriter, node: Atomic) -> None:
     writer.put(f"if ({at} < (ulong)({extents})) {element} = {changed};")
 
 
-def loops(
-    array: str, kind: Any, addition: str, plain: list[str], keeping: list[str]
-) -> list[str]:
+def loops(array: str, kind: Any, addition: str, plain: list[str], keeping: list[str]) -> list[str]:
     """The two loops of a work-item: of atomic additions, and with sums of its own.
 
     `plain` and `keeping` are the loops themselves; `addition` is the atomic function.

@@ -70,9 +70,7 @@ def accumulators(node: For) -> dict[str, tuple[Op, Expr]] | None:
     return found or None
 
 
-def term_of(
-    statement: Assign, operations: frozenset[str] = FOLDED
-) -> tuple[Op, Expr] | None:
+def term_of(statement: Assign, operations: frozenset[str] = FOLDED) -> tuple[Op, Expr] | None:
     """The operation and the term of ``s = s + term``; None where it is nothing of the kind."""
     value = statement.value
     if not isinstance(value, Apply) or value.op.name not in operations or len(value.args) != 2:
@@ -111,9 +109,7 @@ IN_LANES: Final = (
 """Expressions that have a form for lanes."""
 
 
-def sums_of(
-    function: Function, node: For, after: list[list[Stmt]]
-) -> dict[str, Op] | None:
+def sums_of(function: Function, node: For, after: list[list[Stmt]]) -> dict[str, Op] | None:
     """Variable to the operation by which rounds are put together; None where rounds depend on each
     other otherwise, or where what comes `after` needs a variable of the last round.
     """

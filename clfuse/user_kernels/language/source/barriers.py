@@ -51,9 +51,7 @@ def check(source: Source, function: Function, group: int) -> None:
         if not line and any(array.shared for array in function.local_arrays.values()):
             line = source.tree.lineno
         if line:
-            raise source.error(
-                line, f"{_NEEDED} need work-groups: write @clfuse.kernel(group=64)"
-            )
+            raise source.error(line, f"{_NEEDED} need work-groups: write @clfuse.kernel(group=64)")
     elif any(isinstance(statement, Barrier) for statement in statements(function.body)):
         _Walk(source, function).run()
 

@@ -153,9 +153,7 @@ def read_source(function: Callable[..., Any]) -> Source:
         raise source.error(found.lineno, "kernels take plain positional arguments: no *, ** or /")
     source.defaults = _defaults_of(source)
     names = [node for node in ast.walk(found) if isinstance(node, ast.Name)]
-    source.locals = frozenset(
-        [node.id for node in names if isinstance(node.ctx, ast.Store)]
-    )
+    source.locals = frozenset([node.id for node in names if isinstance(node.ctx, ast.Store)])
     closure = function.__closure__ or ()
     source.cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
     checker = _Checker(source)
