@@ -58,10 +58,8 @@ def build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
     `planned` becomes that other plan, so that what was refused is not tried again when it comes
     back; where no kernels are left, it is `by_host`.
 
-    Raises
-    ------
-    KernelBuildError
-        A kernel that somebody wrote was refused, or one without which it cannot run.
+    Raises KernelBuildError: a kernel that somebody wrote was refused, or one without which it
+        cannot run.
 
     Warns
     -----
@@ -126,10 +124,7 @@ def compute(
     """Compute nodes without a launch that the driver refuses; `evaluate` runs kernels that somebody
     wrote.
 
-    Raises
-    ------
-    Exception
-        What the driver has said, where somebody wrote what was refused.
+    Raises Exception: what the driver has said, where somebody wrote what was refused.
 
     Warns
     -----

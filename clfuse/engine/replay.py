@@ -226,12 +226,8 @@ class Replay:
         numbers : sequence of float or int
             The Python numbers among the arguments, and what is calculated of them.
 
-        Raises
-        ------
-        NoRoom
-            Memory is short; nothing has been launched.
-        NoKernels
-            The driver refuses a launch, and every array is as it was.
+        Raises NoRoom: memory is short; nothing has been launched.
+        Raises NoKernels: the driver refuses a launch, and every array is as it was.
         """
         if not self._roots:
             put([])

@@ -98,10 +98,8 @@ class Rest:
 
         What fails is tried again at the next look.
 
-        Raises
-        ------
-        Exception
-            What the step says that `node` waits for, where `compute` cannot do without it.
+        Raises Exception: what the step says that `node` waits for, where `compute` cannot do
+            without it.
         """
         if not self._keeps or node.buffer is not None:
             return
@@ -284,17 +282,11 @@ def leave(
 ) -> bool:
     """Put the nodes of a plan in order that ended after as many steps as there are tickets.
 
-    Parameters
-    ----------
-    keeps : sequence of (Node, int)
-        Those that the plan computes.
-    places : list of Buffer
-        Where each value of the plan lies.
-    whole : bool
-        The nodes are of no graph: they stand for nothing before the plan, and for all of it
+    keeps: those that the plan computes.
+    places: where each value of the plan lies.
+    whole: the nodes are of no graph: they stand for nothing before the plan, and for all of it
         afterwards.
-    again : callable, optional
-        Records a value once more.
+    again: records a value once more.
 
     Returns
     -------

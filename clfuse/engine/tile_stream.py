@@ -134,10 +134,7 @@ class Stream:
     def _smaller(self, error: AllocationError) -> None:
         """Take less memory for a tile.
 
-        Raises
-        ------
-        AllocationError
-            It cannot be less.
+        Raises AllocationError: it cannot be less.
         """
         pool = self.device.pool
         assert pool is not None
@@ -227,10 +224,7 @@ def commit_tiles(made: list[tuple[Node, Any]]) -> None:
 def _results_of(targets: list[Target]) -> list[_Result]:
     """Memory of the host for what is computed.
 
-    Raises
-    ------
-    AllocationError
-        It has not as much.
+    Raises AllocationError: it has not as much.
     """
     needed = sum([nbytes_of(target.node) for target in targets if target.how != FOLD])
     there = host_nbytes()

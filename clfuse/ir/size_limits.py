@@ -31,19 +31,15 @@ def require_room(
 ) -> tuple[int, ...]:
     """`shape`, if an array of it is possible.
 
-    Raises
-    ------
-    ValueError
-        NumPy's, for more bytes than an integer counts.
-    MemoryError
-        NumPy's, for more than `most`.
+    Raises ValueError: NumPy's, for more bytes than an integer counts.
+    Raises MemoryError: NumPy's, for more than `most`.
 
     Examples
     --------
     >>> require_room((2**50,), np.dtype(np.int8))
     Traceback (most recent call last):
     numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.00 PiB for an array with \
-shape (1125899906842624,) and data type int8
+    e (1125899906842624,) and data type int8
     """
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > most:

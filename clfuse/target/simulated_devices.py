@@ -17,33 +17,20 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 class SimulatedDevice:
     """One device that can be simulated.
 
-    Attributes
-    ----------
-    key : str
-        What ``CLFUSE_SIMULATE`` takes.
-    name, vendor, platform, version : str
-        As the driver gives them.
-    compute_units : int
-        ``CL_DEVICE_MAX_COMPUTE_UNITS``.
-    wave : int
-        Work-items that run in lockstep: warp, wavefront or SIMD width.
-    language : str
-        What ``-cl-std`` is given: the OpenCL C that the compiler takes where nothing is asked for,
-        or the highest.
-    fp64, fp16 : bool
-        ``cl_khr_fp64`` and ``cl_khr_fp16``.
-    correctly_rounded_divide : bool
-        ``CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT`` for float.
-    unified_memory : bool
-        ``CL_DEVICE_HOST_UNIFIED_MEMORY``: the host may map buffers without a copy.
-    max_work_group : int
-        ``CL_DEVICE_MAX_WORK_GROUP_SIZE``.
-    max_work_items : tuple of int
-        ``CL_DEVICE_MAX_WORK_ITEM_SIZES``.
-    local_nbytes, max_parameter_nbytes, max_alloc_nbytes, global_nbytes : int
-        Local memory of a group, all arguments of a kernel, the largest buffer, all memory.
-    sources : tuple of str
-        Where the facts are written down.
+    key: what ``CLFUSE_SIMULATE`` takes.
+    name, vendor, platform, version: as the driver gives them.
+    compute_units: ``CL_DEVICE_MAX_COMPUTE_UNITS``.
+    wave: work-items that run in lockstep: warp, wavefront or SIMD width.
+    language: what ``-cl-std`` is given: the OpenCL C that the compiler takes where nothing is asked
+        for, or the highest.
+    fp64, fp16: ``cl_khr_fp64`` and ``cl_khr_fp16``.
+    correctly_rounded_divide: ``CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT`` for float.
+    unified_memory: ``CL_DEVICE_HOST_UNIFIED_MEMORY``: the host may map buffers without a copy.
+    max_work_group: ``CL_DEVICE_MAX_WORK_GROUP_SIZE``.
+    max_work_items: ``CL_DEVICE_MAX_WORK_ITEM_SIZES``.
+    local_nbytes, max_parameter_nbytes, max_alloc_nbytes, global_nbytes: local memory of a group,
+        all arguments of a kernel, the largest buffer, all memory.
+    sources: where the facts are written down.
     """
 
     key: str

@@ -64,17 +64,11 @@ GUESS: Final = -1
 class Moments:
     """What the template needs beside its phases.
 
-    Attributes
-    ----------
-    phase : Kernel
-        The pass around a guess; its folds are the sum and the squares of the distances from it,
+    phase: the pass around a guess; its folds are the sum and the squares of the distances from it,
         then all those of the first phase.
-    mean : int
-        The register of the mean, in the first phase's epilogue.
-    squares : int
-        The number of the squares among the second phase's folds; all others are distances.
-    sample : Kernel
-        The first phase with nothing but what the mean is of: its fold is `Guess`.
+    mean: the register of the mean, in the first phase's epilogue.
+    squares: the number of the squares among the second phase's folds; all others are distances.
+    sample: the first phase with nothing but what the mean is of: its fold is `Guess`.
     """
 
     phase: Kernel

@@ -71,14 +71,10 @@ launches are waited for."""
 class Limits:
     """What tuning may cost.
 
-    Attributes
-    ----------
-    share : float
-        The part of the time which a kernel has run, that may be lost.
-    least_launches : int
-        Launches before the first that is timed. Caches are warm then, and it is no short run.
-    least_ns : float
-        The usual time of kernels that are worth it.
+    share: the part of the time which a kernel has run, that may be lost.
+    least_launches: launches before the first that is timed. Caches are warm then, and it is no
+        short run.
+    least_ns: the usual time of kernels that are worth it.
     """
 
     share: float

@@ -103,19 +103,11 @@ def call_driver(
     Where there is not the memory for it, it is made once more after all memory that is not used
     went back. To be used for what has no effect if it fails.
 
-    Parameters
-    ----------
-    what : str
-        What it is, for the message: "an upload".
+    what: what it is, for the message: "an upload".
 
-    Raises
-    ------
-    AllocationError
-        There still is not.
-    DeviceError
-        The device was lost.
-    pyopencl.Error
-        What else the driver says.
+    Raises AllocationError: there still is not.
+    Raises DeviceError: the device was lost.
+    Raises pyopencl.Error: what else the driver says.
     """
     try:
         return call(*args, **options)
@@ -135,10 +127,7 @@ def call_driver(
 def make_room(device: DeviceBase, error: Exception) -> None:
     """Give back unused memory, after the driver has refused something with `error`.
 
-    Raises
-    ------
-    DeviceError
-        The device was lost.
+    Raises DeviceError: the device was lost.
     """
     require_alive(device, error)
     gc.collect()  # arrays in reference cycles still own their blocks
@@ -275,10 +264,7 @@ _abandoned: Final[list[Any]] = []
 def check_pinned(device: DeviceBase) -> None:
     """Let go of host memory whose commands are done.
 
-    Raises
-    ------
-    DeviceError
-        One of them has failed: what was uploaded is not there.
+    Raises DeviceError: one of them has failed: what was uploaded is not there.
     """
     pinned = device.pinned
     try:

@@ -225,10 +225,7 @@ class Device(DeviceBase):
     def finish(self) -> None:
         """Wait until all that was enqueued is done; a fork has waited for it.
 
-        Raises
-        ------
-        DeviceError
-            Some of it has failed, or did before: the device is lost.
+        Raises DeviceError: some of it has failed, or did before: the device is lost.
         """
         if self.lost:
             self.require()

@@ -201,10 +201,7 @@ def names_subgroups(source: str) -> bool:
 def declarations(source: str) -> str | None:
     """Return declarations of the built-in functions that a source names, None if it needs others.
 
-    Parameters
-    ----------
-    source : str
-        OpenCL C.
+    source: OpenCL C.
 
     Examples
     --------

@@ -61,25 +61,15 @@ def compile_program(
 ) -> cl._cl._Program:
     """Return a built program.
 
-    Parameters
-    ----------
-    context : pyopencl.Context
-        Of that device.
-    handle : pyopencl.Device
-        The one that it is built for.
-    source : str
-        OpenCL C.
-    options : str
-        The compiler's options.
-    builtins_read, subgroups_read : str
-        See `traits.DeviceTraits`.
+    context: of that device.
+    handle: the one that it is built for.
+    source: OpenCL C.
+    options: the compiler's options.
+    builtins_read, subgroups_read: see `traits.DeviceTraits`.
 
-    Raises
-    ------
-    pyopencl.Error
-        The compiler refused, with its log in the text.
-    OSError
-        The compiler was not asked: it would end the process, for want of room on its disk.
+    Raises pyopencl.Error: the compiler refused, with its log in the text.
+    Raises OSError: the compiler was not asked: it would end the process, for want of room on its
+        disk.
     """
     from clfuse.runtime.drivers import opencl as cl
 

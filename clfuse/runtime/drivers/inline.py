@@ -99,10 +99,7 @@ def handles_of(platform: cl.Platform) -> list[tuple[cl.Device, Inline | None]]:
 
     To be called in the block of `loader_environment`.
 
-    Raises
-    ------
-    pyopencl.Error
-        There are none.
+    Raises pyopencl.Error: there are none.
     """
     from clfuse.runtime.drivers import opencl as cl
 

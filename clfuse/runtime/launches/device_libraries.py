@@ -27,12 +27,8 @@ MOST_TRANSFORMS: Final = 64
 def call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
     """Enqueue a step whose `maker` says how; `places` are the buffers of the plan's values.
 
-    Raises
-    ------
-    RuntimeError
-        The library refuses.
-    DeviceError
-        The device was lost.
+    Raises RuntimeError: the library refuses.
+    Raises DeviceError: the device was lost.
     """
     counters["library_calls"] += 1
     try:

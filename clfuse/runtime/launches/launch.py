@@ -226,13 +226,9 @@ class BoundKernel:
     ) -> cl.Event:
         """As `enqueue`, after the driver has refused the launch without pyopencl.
 
-        Raises
-        ------
-        DeviceError
-            Something has failed before the launch, or it was taken, and has failed: it must not be
-            tried again.
-        AllocationError
-            As `lost.call_driver`.
+        Raises DeviceError: something has failed before the launch, or it was taken, and has failed:
+            it must not be tried again.
+        Raises AllocationError: as `lost.call_driver`.
         """
         assert self._direct is not None
         routine, status, was_taken = self._direct.refusal()

@@ -18,10 +18,7 @@ MOST_NBYTES: Final = 64 << 20
 def table_on(device: Device, table: Table) -> Any:
     """The device's memory with the numbers of a table.
 
-    Raises
-    ------
-    AllocationError
-        There is no room for it.
+    Raises AllocationError: there is no room for it.
     """
     with device.lock:
         kept = device.tables

@@ -148,18 +148,11 @@ class Buffer:
 def allocate(device: Device, nbytes: int) -> Buffer:
     """Return memory with undefined contents.
 
-    Parameters
-    ----------
-    device : Device
-        Where.
-    nbytes : int
-        How much; 0 is allowed and gets a buffer that a kernel takes.
+    device: where.
+    nbytes: how much; 0 is allowed and gets a buffer that a kernel takes.
 
-    Raises
-    ------
-    AllocationError
-        More than the device's largest allocation, or more than is left. Every earlier buffer is as
-        it was.
+    Raises AllocationError: more than the device's largest allocation, or more than is left. Every
+        earlier buffer is as it was.
     """
     pool = device.pool or pool_of(device)
     mem, block_nbytes = pool.take(nbytes)
@@ -187,10 +180,7 @@ def pool_of(device: Device) -> Pool:
 def pin(device: Device, event: Any, owner: object) -> None:
     """Keep `owner` alive until `event` is complete.
 
-    Raises
-    ------
-    DeviceError
-        What was pinned before has failed: the device is lost.
+    Raises DeviceError: what was pinned before has failed: the device is lost.
     """
     pinned = device.pinned
     pinned.append((event, owner))

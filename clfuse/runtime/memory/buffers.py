@@ -172,10 +172,7 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     array : numpy.ndarray
         Any shape, strides and dtype; bytes in native order.
 
-    Raises
-    ------
-    AllocationError
-        As `allocate`.
+    Raises AllocationError: as `allocate`.
     """
     if device.forked:
         return HostBuffer(device, fresh_copy(array))
@@ -351,19 +348,11 @@ def _is_staged(buffer: Buffer, start: int, part: npt.NDArray[Any], *, to_device:
 def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
     """Return a fresh host array, writable, with the buffer's contents in C order.
 
-    Raises
-    ------
-    DeviceError
-        The device was lost, and they are nowhere else.
+    Raises DeviceError: the device was lost, and they are nowhere else.
 
-    Parameters
-    ----------
-    buffer : Buffer
-        What to read; its first bytes.
-    dtype : dtype
-        Of the result.
-    shape : sequence of int
-        Of the result.
+    buffer: what to read; its first bytes.
+    dtype: of the result.
+    shape: of the result.
     """
     if type(buffer) is HostBuffer:
         return buffer.read(np.dtype(dtype), tuple(shape)).copy()

@@ -64,10 +64,7 @@ class _Idle:
 def spill(pool: Pool, nbytes: int) -> int:
     """Give back the memory of idle arrays of a pool, those first that were not used for longest.
 
-    Parameters
-    ----------
-    nbytes : int
-        What the allocation needs.
+    nbytes: what the allocation needs.
 
     Returns
     -------

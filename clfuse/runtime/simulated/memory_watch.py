@@ -57,10 +57,7 @@ class MemoryWatch:
     def end(self, device_name: str) -> None:
         """All that was launched is done.
 
-        Raises
-        ------
-        DeviceError
-            A kernel has read or written outside its arrays.
+        Raises DeviceError: a kernel has read or written outside its arrays.
         """
         memory = arena()
         if memory is None:

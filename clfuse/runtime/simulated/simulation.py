@@ -85,12 +85,8 @@ class Simulation:
     def traits(self, native: DeviceTraits, host_nbytes: int) -> DeviceTraits:
         """The simulated device's traits.
 
-        Parameters
-        ----------
-        native : DeviceTraits
-            Those of the CPU device. Its quirks that are about the compiler hold here, too.
-        host_nbytes : int
-            The host's memory; 0 where it is not known.
+        native: those of the CPU device. Its quirks that are about the compiler hold here, too.
+        host_nbytes: the host's memory; 0 where it is not known.
         """
         row = self.row
         largest = HOST_SHARE * host_nbytes if host_nbytes else native.global_nbytes
@@ -253,10 +249,7 @@ class Simulation:
     def finished(self, device: DeviceBase) -> None:
         """All that was enqueued is done: say what was wrong with launches that were held back.
 
-        Raises
-        ------
-        DeviceError
-            One of them has read or written outside its arrays.
+        Raises DeviceError: one of them has read or written outside its arrays.
         """
         with _lock:
             self._held = None

@@ -161,10 +161,7 @@ class Cells:
     def joined(self, kernel: Kernel, start: Sequence[int]) -> Cells:
         """The same with the work of a kernel whose range begins at `start`, after its own.
 
-        Raises
-        ------
-        Apart
-            Some element would be read or written in another order.
+        Raises Apart: some element would be read or written in another order.
         """
         if kernel.reduced and self._kernel.reduced:
             _check_same_way(kernel, self._kernel)
@@ -400,11 +397,8 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
 
         y[i], y[n + i] = a[i], b[i]     over n; [0, n): y[i] = a[i], [n, 2 * n): y[i] = b[i - n]
 
-    Raises
-    ------
-    Apart
-        The parts are no boxes side by side, need each other, or share what takes longer to load and
-        to compute for each than to read what they wrote.
+    Raises Apart: the parts are no boxes side by side, need each other, or share what takes longer
+        to load and to compute for each than to read what they wrote.
     """
     first: dict[int, Access] = {}
     for store in kernel.stores:

@@ -109,10 +109,7 @@ class _Joining:
     def _join(self, place: int, other: int) -> bool:
         """Join a launch into an earlier one; False for two that this pass does not join.
 
-        Raises
-        ------
-        Apart
-            They cannot be, and nothing else says why.
+        Raises Apart: they cannot be, and nothing else says why.
         """
         kernel, launch = self._pending[place].launch, self._pending[other].launch
         assert isinstance(kernel, Kernel)
@@ -334,10 +331,7 @@ def _check_worth(
     """Elements of both ranges, the second of which begins at `start` of the first; what lies side
     by side in memory is so `along` a dimension.
 
-    Raises
-    ------
-    Apart
-        What both touch is not worth the text for the ends.
+    Raises Apart: what both touch is not worth the text for the ends.
     """
     sides = [
         (max(begin, 0), min(a, begin + b), min(begin, 0), max(a, begin + b))

@@ -35,12 +35,8 @@ _BOOL: Final = np.dtype(np.bool_)
 class Masked:
     """A fold of what a mask selects.
 
-    Attributes
-    ----------
-    mask : int
-        The flat mask.
-    inside : tuple of int
-        The nodes that have an element for each that is selected; selections among them.
+    mask: the flat mask.
+    inside: the nodes that have an element for each that is selected; selections among them.
     """
 
     mask: int

@@ -25,10 +25,7 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
 
     A bar's length is how many times faster than NumPy a contender is, on a logarithmic scale.
 
-    Raises
-    ------
-    ImportError
-        matplotlib is not installed.
+    Raises ImportError: matplotlib is not installed.
     """
     import matplotlib
 

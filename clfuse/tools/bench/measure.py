@@ -70,18 +70,11 @@ class Timing:
 class Row:
     """What was measured of one program.
 
-    Attributes
-    ----------
-    program : Program
-        Which.
-    timings : dict
-        Contender's name -> `Timing`; those that cannot express the program are not in it.
-    footprint : Footprint or None
-        What a run under clfuse does to the device.
-    copy_s : float
-        The median of the copies that ran between the repetitions, or NaN.
-    copy_nbytes : int
-        Bytes that one of them reads and writes.
+    program: which.
+    timings: contender's name -> `Timing`; those that cannot express the program are not in it.
+    footprint: what a run under clfuse does to the device.
+    copy_s: the median of the copies that ran between the repetitions, or NaN.
+    copy_nbytes: bytes that one of them reads and writes.
     """
 
     program: Program

@@ -97,16 +97,11 @@ class Planned:
 class Seen:
     """One launch of a program.
 
-    Attributes
-    ----------
-    planned : Planned or None
-        On small inputs; None for a kernel that only whole inputs have.
-    measured : Measured or None
-        What that did.
-    whole : Planned or None
-        On whole inputs and a whole H100; None where that depends on values, or has no such kernel.
-    units : int
-        Multiprocessors of the device that was simulated.
+    planned: on small inputs; None for a kernel that only whole inputs have.
+    measured: what that did.
+    whole: on whole inputs and a whole H100; None where that depends on values, or has no such
+        kernel.
+    units: multiprocessors of the device that was simulated.
     """
 
     planned: Planned | None

@@ -221,10 +221,8 @@ def measure(programs: Sequence[str], part: float = QUICK) -> list[Row]:
     part : float
         Which part of their whole inputs the small ones are.
 
-    Raises
-    ------
-    bench.oclgrind.SimulatorError
-        Oclgrind, its headers or a compiler is not installed; or a program failed.
+    Raises bench.oclgrind.SimulatorError: oclgrind, its headers or a compiler is not installed; or a
+        program failed.
     """
     with tempfile.TemporaryDirectory(prefix="clfuse-traffic-") as folder:
         target = Path(folder) / "programs.json"

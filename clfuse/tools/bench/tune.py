@@ -366,10 +366,7 @@ def tune(
 ) -> tuple[DeviceTraits, Measured, Path]:
     """Measure a device, keep what was found, and use it from here on.
 
-    Raises
-    ------
-    OSError
-        The results cannot be kept.
+    Raises OSError: the results cannot be kept.
     """
     traits, measured = Tuner(device, quick=quick, progress=progress).run()
     when = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

@@ -31,16 +31,10 @@ OF_OPERAND: Final = ("logaddexp", "logaddexp2")
 class Errors:
     """How far results are from exact ones.
 
-    Attributes
-    ----------
-    count : int
-        Of how many results.
-    worst : float
-        The largest error in ulp.
-    mean : float
-        The mean of the errors in ulp.
-    where : tuple
-        The operands of the worst.
+    count: of how many results.
+    worst: the largest error in ulp.
+    mean: the mean of the errors in ulp.
+    where: the operands of the worst.
     """
 
     count: int

@@ -50,14 +50,9 @@ MOST_LINES: Final = 30
 class Report:
     """What was found.
 
-    Attributes
-    ----------
-    about : dict
-        Versions and the device: what -> text.
-    findings : dict
-        Part -> its finding.
-    seconds : dict
-        Part -> how long it took.
+    about: versions and the device: what -> text.
+    findings: part -> its finding.
+    seconds: part -> how long it took.
     """
 
     about: dict[str, str]

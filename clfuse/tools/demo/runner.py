@@ -58,29 +58,18 @@ LARGEST_STANDARD_ERRORS = 5.0
 class Measurement:
     """What was measured of one program.
 
-    Attributes
-    ----------
-    name, title : str
-        The file's name without its suffix, and what the program says that it does.
-    numpy_s, first_s, steady_s : float
-        Seconds: NumPy (median), clfuse's first run with all planning and compiling, and its later
-        ones (median).
-    kernels : int
-        Kernels launched by one later run.
-    nbytes : int
-        Bytes of device memory that those kernels read and write, by the plan.
-    complete : bool
-        Whether `nbytes` covers the whole run: a program that looks at values on its way is planned
-        in parts.
-    fallbacks : int
-        Operations of one later run that NumPy did on the host.
-    error : float
-        Largest difference from NumPy as a part of the largest value; in standard errors for an
+    name, title: the file's name without its suffix, and what the program says that it does.
+    numpy_s, first_s, steady_s: seconds: NumPy (median), clfuse's first run with all planning and
+        compiling, and its later ones (median).
+    kernels: kernels launched by one later run.
+    nbytes: bytes of device memory that those kernels read and write, by the plan.
+    complete: whether `nbytes` covers the whole run: a program that looks at values on its way is
+        planned in parts.
+    fallbacks: operations of one later run that NumPy did on the host.
+    error: largest difference from NumPy as a part of the largest value; in standard errors for an
         estimate.
-    statistical : bool
-        Whether `error` is in standard errors.
-    picture : Path or None
-        What the program drew.
+    statistical: whether `error` is in standard errors.
+    picture: what the program drew.
     """
 
     name: str

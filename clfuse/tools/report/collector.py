@@ -64,18 +64,11 @@ OWNED_NBYTES: Final = 1 << 16
 class Entry:
     """One step of a plan, for operations of the same lines.
 
-    Attributes
-    ----------
-    plan, step : int
-        Numbers of the plan and of the step in it; -1 where the plan is not known.
-    shares : dict of int to float
-        Line -> its part of the work.
-    count, timed : float
-        Launches, and those whose time is known.
-    elapsed_ns : int
-        Of those.
-    source : str
-        The OpenCL C of a kernel that was launched.
+    plan, step: numbers of the plan and of the step in it; -1 where the plan is not known.
+    shares: line -> its part of the work.
+    count, timed: launches, and those whose time is known.
+    elapsed_ns: of those.
+    source: the OpenCL C of a kernel that was launched.
     """
 
     plan: int

@@ -23,12 +23,8 @@ __all__ = ["Circumstances", "File", "KernelSeen", "Line", "Summary", "summarized
 class KernelSeen:
     """Launches of one name, for the same lines.
 
-    Attributes
-    ----------
-    shares : dict of (str, int) to float
-        File and line -> its part of the work.
-    is_host : bool
-        It is no kernel: a library on the host has computed it.
+    shares: file and line -> its part of the work.
+    is_host: it is no kernel: a library on the host has computed it.
     """
 
     number: int

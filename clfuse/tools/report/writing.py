@@ -78,17 +78,10 @@ class Report:
     def write(self, outcome: str, unused: str) -> None:
         """Write the page.
 
-        Parameters
-        ----------
-        outcome : str
-            How the program has ended; empty where it came to its end.
-        unused : str
-            Why nothing of the program used clfuse; empty where something did.
+        outcome: how the program has ended; empty where it came to its end.
+        unused: why nothing of the program used clfuse; empty where something did.
 
-        Raises
-        ------
-        OSError
-            It cannot be written.
+        Raises OSError: it cannot be written.
         """
         from .copying import copy_rate
         from .page import render

@@ -87,10 +87,8 @@ def record_launch(
     reason : str
         Why it is a launch, as `explain` shows it.
 
-    Raises
-    ------
-    ValueError
-        An array is read-only and written to, or does not lie in C order and has no strides.
+    Raises ValueError: an array is read-only and written to, or does not lie in C order and has no
+        strides.
 
     Notes
     -----

@@ -163,14 +163,9 @@ class Kernel(_Decorated):
         *args, **named : ndarray or number
             By place or by name; those with defaults may be left out.
 
-        Raises
-        ------
-        KernelError
-            The arguments' dtypes do not fit, or the kernel returns a value.
-        IndexError
-            An index that is known now leaves its array.
-        ValueError
-            An array that is written to is read-only.
+        Raises KernelError: the arguments' dtypes do not fit, or the kernel returns a value.
+        Raises IndexError: an index that is known now leaves its array.
+        Raises ValueError: an array that is written to is read-only.
         """
         if named or self.__clfuse_source__.defaults:
             args = complete(self.__clfuse_source__, ranges, args, named)
@@ -473,10 +468,7 @@ class Kernel(_Decorated):
         Returns an array of what the kernel returns, of the shape of the range; a tuple of arrays
         where it returns several values, None where it returns none.
 
-        Raises
-        ------
-        IndexError
-            Names kernel, line, array and index.
+        Raises IndexError: names kernel, line, array and index.
         """
         args = complete(self.__clfuse_source__, ranges, args, named)
         return python_backend.run(self._typed, self._domain(ranges, len(args)), args)

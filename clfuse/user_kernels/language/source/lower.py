@@ -43,10 +43,7 @@ def lower(
     calling : tuple of Source
         The functions around this call: functions cannot call themselves.
 
-    Raises
-    ------
-    KernelError
-        Names line and types.
+    Raises KernelError: names line and types.
     """
     functions = {} if functions is None else functions
     # With the numbers of the surroundings as they are now.

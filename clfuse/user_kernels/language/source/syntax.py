@@ -111,10 +111,8 @@ _UNCALLABLE: Final = {
 def read_source(function: Callable[..., Any]) -> Source:
     """The checked source of a function.
 
-    Raises
-    ------
-    KernelError
-        What is not in the language, with file and line, or a function without source.
+    Raises KernelError: what is not in the language, with file and line, or a function without
+        source.
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"{function!r} is no Python function: decorate a `def`")
