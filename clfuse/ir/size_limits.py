@@ -39,7 +39,7 @@ def require_room(
     >>> require_room((2**50,), np.dtype(np.int8))
     Traceback (most recent call last):
     numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.00 PiB for an array with \
-    e (1125899906842624,) and data type int8
+shape (1125899906842624,) and data type int8
     """
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > most:
