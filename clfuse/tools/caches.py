@@ -21,8 +21,7 @@ def pyopencls_databases() -> list[Path]:
 
 def cache_folders() -> dict[str, Path]:
     """Where compiled kernels, lists of drivers and measurements are kept: owner -> folder, existing
-    or not. PoCL has what it compiles for clfuse in clfuse's, unless a variable names another.
-    """
+    or not. PoCL has what it compiles for clfuse in clfuse's, unless a variable names another."""
 
     home = Path(os.path.expanduser("~/.cache"))
     if os.path.isabs(asked := os.environ.get("XDG_CACHE_HOME", "")):

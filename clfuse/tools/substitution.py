@@ -227,8 +227,7 @@ class Substitution:
 
     def everything(self) -> types.ModuleType:
         """What ``from numpy import *`` takes its names from: NumPy's, none of `REPLACEMENT`'s own
-        (``device``, ``kernel``, ``profile``), which would hide the program's.
-        """
+        (``device``, ``kernel``, ``profile``), which would hide the program's."""
         target = self.replacement(ORIGINAL)
         names = self._import_module(ORIGINAL).__all__
         module = types.ModuleType(ORIGINAL)

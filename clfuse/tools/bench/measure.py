@@ -186,8 +186,7 @@ def first_run(
     contender: Contender, program: Program, inputs: tuple[Any, ...], expected: tuple[Any, ...]
 ) -> tuple[Timing, Run] | None:
     """Run a contender once, with all its compiling, and check what it computes; None where it
-    cannot express the program.
-    """
+    cannot express the program."""
     try:
         with warnings.catch_warnings():
             # What a library has to say about its own compiling and fallbacks is not the
@@ -230,8 +229,7 @@ def repeat(
     everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: Callable[[str], None]
 ) -> None:
     """Time each in turn, `repetitions` times; a function that takes next to no time is called
-    several times in a row.
-    """
+    several times in a row."""
     entries = [(timing, run, calls_for(run)) for timing, run in everybody]
     order = random.Random(0)
     deadline = time.perf_counter() + BUDGET_S

@@ -105,8 +105,7 @@ def program_paths() -> dict[str, Path]:
 
 class Contender:
     """One program under one library: its module, its inputs, and how a run of it is brought to an
-    end.
-    """
+    end."""
 
     def __init__(
         self,
@@ -172,8 +171,7 @@ def disagreement(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> tupl
 
 def largest_error(expected: Any, actual: Any) -> float:
     """The largest difference of two arrays as a part of the largest value; infinite for another
-    shape or dtype.
-    """
+    shape or dtype."""
     wanted, got = numpy.asarray(expected), numpy.asarray(clfuse.asnumpy(actual))
     if wanted.shape != got.shape or wanted.dtype != got.dtype:
         return float("inf")

@@ -93,8 +93,7 @@ def sums_of(
     function: tree.Function, node: tree.For, after: list[list[tree.Stmt]]
 ) -> dict[str, Op] | None:
     """Variable to the operation by which rounds are put together; None where rounds depend on each
-    other otherwise, or where what comes `after` needs a variable of the last round.
-    """
+    other otherwise, or where what comes `after` needs a variable of the last round."""
     rounds = (node.start, node.stop, node.step)
     if all(isinstance(part, tree.Const) for part in rounds):
         if len(range(*[part.value for part in rounds])) < FEWEST:  # type: ignore[attr-defined]
