@@ -89,10 +89,7 @@ class Replay:
     device : Device
         Where it runs.
 
-    Attributes
-    ----------
-    inputs : list of int
-        Numbers of the cells whose bytes are read.
+    inputs (list of int): numbers of the cells whose bytes are read.
 
     Raises
     ------

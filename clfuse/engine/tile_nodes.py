@@ -58,13 +58,10 @@ class Slices:
     cut, given : callable
         As `Cut` and `Given`.
 
-    Attributes
-    ----------
-    whole : dict of Node
-        What the parts that were made need all of, in the order in which it was met. Where it is not
-        in memory, it has to be computed, and the parts to be made again.
-    later : dict of Node
-        What cannot be cut before it is in memory, and how many elements of it were needed at most.
+    whole (dict of Node): what the parts that were made need all of, in the order in which it was
+        met. Where it is not in memory, it has to be computed, and the parts to be made again.
+    later (dict of Node): what cannot be cut before it is in memory, and how many elements of it
+        were needed at most.
     """
 
     def __init__(self, cut: Cut, given: Given = lambda node: node) -> None:

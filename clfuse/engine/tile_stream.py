@@ -63,12 +63,8 @@ class _Tile:
 class Stream:
     """Computes targets of one extent, tile by tile.
 
-    Attributes
-    ----------
-    rows : int
-        Of a tile; fewer where there was no memory.
-    is_ahead : bool
-        Whether the next tile goes to the device while one is computed.
+    rows (int): of a tile; fewer where there was no memory.
+    is_ahead (bool): whether the next tile goes to the device while one is computed.
     """
 
     def __init__(

@@ -70,17 +70,12 @@ a device with memory of its own they never do so in place (`clfuse.engine.resume
 class Op:
     """What a node computes, without its inputs; one object for equal contents, so `is` compares.
 
-    Attributes
-    ----------
-    row : Ufunc, scalar_functions.Function or None
-        Of MAP: the op table's row, or a function that a user wrote.
-    host : callable or None
-        Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
+    row: of MAP: the op table's row, or a function that a user wrote.
+    host: of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
-    plain : Op
-        Itself, or what a `loud` one computes: plans are made of plain ones, but for library calls.
-    called : str
-        What NumPy names in its warnings.
+    plain (Op): itself, or what a `loud` one computes: plans are made of plain ones, but for library
+        calls.
+    called (str): what NumPy names in its warnings.
     """
 
     __slots__ = (
@@ -342,12 +337,8 @@ class Boundary:
     it was. So code at the beginning of a statement (subscripts, in-place operators) looks at `due`,
     and calls `reached`.
 
-    Attributes
-    ----------
-    full : bool
-        Enough was recorded.
-    due : bool
-        And a write has been recorded since then.
+    full (bool): enough was recorded.
+    due (bool): and a write has been recorded since then.
     """
 
     __slots__ = ("due", "full")

@@ -79,12 +79,8 @@ class Substitution:
     packages : iterable of str
         Top-level packages that count as the user's, though they are installed.
 
-    Attributes
-    ----------
-    served : bool
-        Whether anybody got clfuse.
-    refused : dict of str to None
-        Top-level packages that imported NumPy and got it, in order.
+    served (bool): whether anybody got clfuse.
+    refused (dict of str to None): top-level packages that imported NumPy and got it, in order.
     """
 
     def __init__(

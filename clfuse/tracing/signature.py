@@ -48,20 +48,12 @@ class _Same:
 class Arguments:
     """The arguments of one call, flattened.
 
-    Attributes
-    ----------
-    key : list
-        What of them belongs to the signature.
-    leaves : list of Handle
-        The arrays, in order.
-    cells : dict
-        Storage cell -> its number, in order of first use.
-    numbers : list
-        Python's floats and ints, in order.
-    uploaded : list of Storage
-        Those that were NumPy arrays.
-    objects : list
-        Arguments that are neither arrays nor plain values.
+    key (list): what of them belongs to the signature.
+    leaves (list of Handle): the arrays, in order.
+    cells (dict): storage cell -> its number, in order of first use.
+    numbers (list): python's floats and ints, in order.
+    uploaded (list of Storage): those that were NumPy arrays.
+    objects (list): arguments that are neither arrays nor plain values.
     """
 
     __slots__ = ("cells", "key", "leaves", "numbers", "objects", "uploaded")

@@ -125,16 +125,10 @@ class Trials:
         What a launch takes, as far as a model knows: the first that is timed waits until the kernel
         has run long enough by that.
 
-    Attributes
-    ----------
-    best : int
-        The geometry that ordinary launches should have.
-    is_done : bool
-        Whether nothing more is tried.
-    launches : int
-        Launches so far.
-    lost_ns : float
-        What timing, trying and building have cost so far.
+    best (int): the geometry that ordinary launches should have.
+    is_done (bool): whether nothing more is tried.
+    launches (int): launches so far.
+    lost_ns (float): what timing, trying and building have cost so far.
     """
 
     def __init__(

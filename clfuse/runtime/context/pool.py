@@ -105,20 +105,14 @@ class Pool:
     device : DeviceBase
         An opened device.
 
-    Attributes
-    ----------
-    managed_nbytes : int
-        Bytes of all blocks, owned or held.
-    limit_nbytes : int
-        What `managed_nbytes` may reach: the memory that there is, or ``CLFUSE_MEMORY_LIMIT``.
-    largest_nbytes : int
-        What one allocation may have.
-    is_tight : bool
-        Memory is limited, or was short once: evaluations note which buffers they use
+    managed_nbytes (int): bytes of all blocks, owned or held.
+    limit_nbytes (int): what `managed_nbytes` may reach: the memory that there is, or
+        ``CLFUSE_MEMORY_LIMIT``.
+    largest_nbytes (int): what one allocation may have.
+    is_tight (bool): memory is limited, or was short once: evaluations note which buffers they use
         (`memory.spilling`), and take only paths that can handle a shortage.
-    in_place : bool
-        Whether the device works in the host memory that blocks are made of, so that between its
-        commands the host may, too, without mapping.
+    in_place (bool): whether the device works in the host memory that blocks are made of, so that
+        between its commands the host may, too, without mapping.
     """
 
     #: Whether blocks are as large as ever under CLFUSE_DEBUG=1: their ends are guarded.
@@ -379,11 +373,8 @@ class LentMemory:
     array : numpy.ndarray
         The memory.
 
-    Attributes
-    ----------
-    nbytes : int
-        What the pool counts for it; 0 as long as no command may use it: it was not given to anybody
-        yet, or the queue was waited for.
+    nbytes (int): what the pool counts for it; 0 as long as no command may use it: it was not given
+        to anybody yet, or the queue was waited for.
     """
 
     __slots__ = ("__array_interface__", "_pool", "array", "nbytes")

@@ -94,22 +94,14 @@ class Buffer:
 
     What gives the memory back is another object (`Block`): buffers on the host do without.
 
-    Attributes
-    ----------
-    device : Device
-        Where it is.
-    nbytes : int
-        What was asked for.
-    mem : pyopencl memory object
-        What a kernel takes as argument.
-    exported : int
-        How many zero-copy host views are held: as long as there is one, no kernel may write to it.
-        Of memory that is only lent for reading, one more.
-    address : int
-        Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
-        set otherwise.
-    used : int
-        When it was used last, as `note_use` counts; not set where memory is not tight.
+    device (Device): where it is.
+    nbytes (int): what was asked for.
+    mem (pyopencl memory object): what a kernel takes as argument.
+    exported (int): how many zero-copy host views are held: as long as there is one, no kernel may
+        write to it. Of memory that is only lent for reading, one more.
+    address: of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once.
+        Not set otherwise.
+    used: when it was used last, as `note_use` counts; not set where memory is not tight.
     """
 
     __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes", "used")

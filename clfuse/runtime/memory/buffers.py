@@ -79,23 +79,16 @@ SELECTED = 3
 class HostBuffer(Buffer):
     """A host array that becomes device memory when a kernel asks for it, or is such memory.
 
-    Attributes
-    ----------
-    array : numpy.ndarray
-        C-contiguous, of the shape and dtype of the node that has this buffer; it is written to only
-        where nothing else refers to it (`clfuse.arrays.host_array`). It stays when the device has
-        its copy.
-    copy : Buffer or None
-        What a kernel has asked for, until the array is written to.
-    memory : Buffer or None
-        The buffer whose memory the array is (`lend_memory`): the device has no other copy. A write
-        to it waits for the device first.
-    use : int
-        What was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. The choice where
-        to calculate with it depends on that.
-    window : numpy.ndarray or None
-        `array` again, for what is compiled, which keeps views of it; it holds `array` once, however
-        many these are.
+    array (numpy.ndarray): C-contiguous, of the shape and dtype of the node that has this buffer; it
+        is written to only where nothing else refers to it (`clfuse.arrays.host_array`). It stays
+        when the device has its copy.
+    copy (Buffer or None): what a kernel has asked for, until the array is written to.
+    memory (Buffer or None): the buffer whose memory the array is (`lend_memory`): the device has no
+        other copy. A write to it waits for the device first.
+    use (int): what was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. The choice
+        where to calculate with it depends on that.
+    window (numpy.ndarray or None): `array` again, for what is compiled, which keeps views of it; it
+        holds `array` once, however many these are.
     """
 
     __slots__ = ("array", "copy", "memory", "use", "window")

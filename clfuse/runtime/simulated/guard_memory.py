@@ -70,14 +70,9 @@ class Access:
 class Guarded:
     """A block: NumPy makes an array of it, and it goes back with the last such array.
 
-    Attributes
-    ----------
-    address, size : int
-        Its bytes.
-    used : int
-        How many of them were requested; the others are `PATTERN`, and stay so.
-    turn : int
-        How often it was requested.
+    address, size (int): its bytes.
+    used (int): how many of them were requested; the others are `PATTERN`, and stay so.
+    turn (int): how often it was requested.
     """
 
     def __init__(self, owner: Arena, address: int, size: int) -> None:

@@ -37,12 +37,8 @@ class MemoryWatch:
     def begin(self, name: str, arguments: Mapping[int, Any]) -> None:
         """A kernel is about to be launched.
 
-        Parameters
-        ----------
-        name : str
-            The kernel's.
-        arguments : mapping
-            Number -> buffer, or what else it takes.
+        name: the kernel's.
+        arguments: number -> buffer, or what else it takes.
         """
         memory = arena()
         if memory is None:

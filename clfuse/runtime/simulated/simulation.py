@@ -56,10 +56,7 @@ POLL_SECONDS: Final = 20e-6, 1e-3
 class Simulation:
     """What a device does in place of another one.
 
-    Parameters
-    ----------
-    key : str
-        Of `SIMULATED_DEVICES`.
+    key: of `SIMULATED_DEVICES`.
     """
 
     def __init__(self, key: str) -> None:
@@ -193,20 +190,12 @@ class Simulation:
     ) -> cl.Event:
         """Launch, wait, and say what was wrong.
 
-        Parameters
-        ----------
-        device : DeviceBase
-            Where.
-        name : str
-            The kernel's.
-        compiled : pyopencl._cl._Program
-            From which the kernel is.
-        global_size, local_size
-            As for `runtime.launches.launch.enqueue`.
-        arguments : mapping
-            Number -> buffer, or what else it takes.
-        enqueue : callable
-            Puts the kernel into the queue.
+        device: where.
+        name: the kernel's.
+        compiled: from which the kernel is.
+        global_size, local_size: as for `runtime.launches.launch.enqueue`.
+        arguments: number -> buffer, or what else it takes.
+        enqueue: puts the kernel into the queue.
         """
         from clfuse.runtime.drivers import opencl as cl
 

@@ -54,10 +54,8 @@ MAX_ITEMS: Final = 256
 class Arrays:
     """Which values may lie in the same bytes: an array, and what updates make of it.
 
-    Attributes
-    ----------
-    shared : set of int
-        Values that other launches write to, too: what one does not write need not be as it was.
+    shared (set of int): values that other launches write to, too: what one does not write need not
+        be as it was.
     """
 
     def __init__(self, lowering: Lowering) -> None:

@@ -186,12 +186,10 @@ def _directions(access: Access, box: Box) -> tuple[int | None, ...]:
 class _Cells:
     """The grid that the boxes' bounds cut the iteration into.
 
-    Attributes
-    ----------
-    starts : list of list of int, one a dimension
-        Where its intervals begin, and the extent at the end.
-    owner : int64 array, a dimension a dimension
-        The part that every cell belongs to; -1 for none of those that are looked at.
+    starts (list of list of int, one a dimension): where its intervals begin, and the extent at the
+        end.
+    owner (int64 array, a dimension a dimension): the part that every cell belongs to; -1 for none
+        of those that are looked at.
     """
 
     def __init__(self, parts: Sequence[Part], extents: tuple[int, ...]) -> None:

@@ -107,10 +107,7 @@ def upload(inputs: Arrays) -> Arrays:
 class Clfuse:
     """clfuse on its current device, with the inputs there.
 
-    Parameters
-    ----------
-    fusion : bool
-        False runs one kernel per operation.
+    fusion: False runs one kernel per operation.
     """
 
     def __init__(self, *, fusion: bool = True) -> None:

@@ -132,22 +132,13 @@ def measure(
 
     A contender that fails is not timed; its `Timing.failure` says why.
 
-    Parameters
-    ----------
-    program : Program
-        What to compute.
-    contenders : sequence of Contender
-        By whom; NumPy is always measured.
-    quick : bool
-        Whether to take small inputs.
-    scale : float
-        How many times the usual number of elements otherwise.
-    repetitions : int
-        How often, at most.
-    copy : Copy, optional
-        Timed beside them.
-    progress : callable
-        Called with a few words before each stage.
+    program: what to compute.
+    contenders: by whom; NumPy is always measured.
+    quick: whether to take small inputs.
+    scale: how many times the usual number of elements otherwise.
+    repetitions: how often, at most.
+    copy: timed beside them.
+    progress: called with a few words before each stage.
     """
     inputs = program.make_inputs(quick, scale)
     numpy = NumPy()

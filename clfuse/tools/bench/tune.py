@@ -87,14 +87,9 @@ class _Trial:
 class Tuner:
     """Measures one device.
 
-    Parameters
-    ----------
-    device : Device
-        The current one.
-    quick : bool
-        Small arrays and few runs: whether it works, not what the device can do.
-    progress : callable
-        Called with what is being measured.
+    device: the current one.
+    quick: small arrays and few runs: whether it works, not what the device can do.
+    progress: called with what is being measured.
     """
 
     def __init__(

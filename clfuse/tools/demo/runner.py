@@ -193,16 +193,10 @@ def measure(
 ) -> Measurement:
     """Run the program in `path` under both libraries.
 
-    Parameters
-    ----------
-    path : Path
-        The program's source file.
-    quick : bool
-        Whether it is to take small inputs.
-    folder : Path, optional
-        Where its picture goes; without one it draws none.
-    progress : callable
-        Called with a few words before each stage.
+    path: the program's source file.
+    quick: whether it is to take small inputs.
+    folder: where its picture goes; without one it draws none.
+    progress: called with a few words before each stage.
     """
     progress("NumPy")
     plain = Contender(path, quick, nullcontext(), finish_numpy)

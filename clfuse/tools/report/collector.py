@@ -132,10 +132,7 @@ class Copied:
 class Collector:
     """Watches from `start` to `stop`.
 
-    Parameters
-    ----------
-    places : Places or callable
-        The statements of the program; or whether a file belongs to it.
+    places: the statements of the program; or whether a file belongs to it.
     """
 
     def __init__(self, places: Places | Callable[[str], bool]) -> None:

@@ -119,12 +119,8 @@ class Circumstances:
 class Summary:
     """All that the page says; times in nanoseconds.
 
-    Attributes
-    ----------
-    places : list of (str, int)
-        Number of a statement, as the collector has it -> file and line.
-    peak : int
-        Place in `collector.memory` where memory was largest.
+    places (list of (str, int)): number of a statement, as the collector has it -> file and line.
+    peak: place in `collector.memory` where memory was largest.
     """
 
     circumstances: Circumstances

@@ -55,10 +55,7 @@ class Translation(Values):
     lead : int
         1 for a batch: see `Values`.
 
-    Attributes
-    ----------
-    structural : set of str
-        Numbers whose value the recipe depends on.
+    structural (set of str): numbers whose value the recipe depends on.
     """
 
     def __init__(

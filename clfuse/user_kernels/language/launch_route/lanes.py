@@ -197,16 +197,12 @@ class Frame:
 class Round:
     """Writes the statements of a round for all lanes.
 
-    Attributes
-    ----------
-    mask : Register or None
-        The lanes that count, if not all of them do.
-    alive : str
-        The variable with the lanes that no ``continue`` has ended; empty where there is none.
-    unset : set of str
-        Variables that nothing was assigned to so far. What other lanes get with the first
-        assignment is overwritten before somebody reads it: `sums_of` looks that every path to a
-        reader assigns.
+    mask (Register or None): the lanes that count, if not all of them do.
+    alive (str): the variable with the lanes that no ``continue`` has ended; empty where there is
+        none.
+    unset (set of str): variables that nothing was assigned to so far. What other lanes get with the
+        first assignment is overwritten before somebody reads it: `sums_of` looks that every path to
+        a reader assigns.
     """
 
     def __init__(self, owner: _Loop, counter: str, step: int, sums: dict[str, str]) -> None:
