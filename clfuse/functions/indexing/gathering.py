@@ -205,10 +205,7 @@ def within(node: Node, extent: int) -> Range | None:
 def index_array(item: Any) -> Any:
     """An index item as an integer handle or NumPy array; None where NumPy would refuse it.
 
-    Raises
-    ------
-    NotNative
-        For masks.
+    Raises NotNative: for masks.
     """
     if isinstance(item, Handle):
         found: Any = item
