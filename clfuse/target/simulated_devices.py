@@ -43,8 +43,6 @@ class SimulatedDevice:
     language: str
     fp64: bool
     fp16: bool
-    correctly_rounded_divide: bool
-    unified_memory: bool
     max_work_group: int
     max_work_items: tuple[int, int, int]
     local_nbytes: int
@@ -52,6 +50,8 @@ class SimulatedDevice:
     max_alloc_nbytes: int
     global_nbytes: int
     sources: tuple[str, ...]
+    correctly_rounded_divide: bool = True
+    unified_memory: bool = False
 
 
 _ROWS = (
@@ -66,8 +66,6 @@ _ROWS = (
         language="CL1.2",
         fp64=True,
         fp16=False,  # not listed, though the hardware has it
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 64),
         local_nbytes=48 * KIB,
@@ -91,8 +89,6 @@ _ROWS = (
         language="CL3.0",  # asked for; without it 1.2, as above
         fp64=True,
         fp16=False,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 64),
         local_nbytes=48 * KIB,
@@ -116,8 +112,6 @@ _ROWS = (
         language="CL2.0",
         fp64=True,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=256,  # of CL_DEVICE_MAX_WORK_GROUP_SIZE; AMD's own query says 1,024
         max_work_items=(1024, 1024, 1024),
         local_nbytes=64 * KIB,
@@ -142,8 +136,6 @@ _ROWS = (
         language="CL1.2",
         fp64=True,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=256,
         max_work_items=(1024, 1024, 1024),
         local_nbytes=64 * KIB,
@@ -166,8 +158,6 @@ _ROWS = (
         language="CL3.0",
         fp64=False,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 1024),
         local_nbytes=64 * KIB,
@@ -190,8 +180,6 @@ _ROWS = (
         language="CL3.0",
         fp64=True,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 1024),
         local_nbytes=128 * KIB,
@@ -211,7 +199,6 @@ _ROWS = (
         language="CL1.2",
         fp64=False,
         fp16=False,
-        correctly_rounded_divide=True,
         unified_memory=True,
         max_work_group=256,
         max_work_items=(256, 256, 256),

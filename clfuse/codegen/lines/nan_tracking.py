@@ -4,8 +4,7 @@
     u0_0 |= r3 != r3;                 two that wait for nothing: in the end, NaN is the result
 
 To keep the NaN in the value takes as many instructions, but each has to wait for the one before:
-rows in the first cache took 1.3 to 1.5 times as long with four accumulators, 4 times with two
-(both runtimes of an EPYC).
+rows in the first cache take 1.3 to 1.5 times as long with four accumulators, 4 times with two.
 """
 
 from __future__ import annotations
