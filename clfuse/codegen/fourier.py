@@ -100,11 +100,7 @@ def render_fourier(step: FourierPass, traits: DeviceTraits, root: Callable[[int]
     source_text = templates.render("fourier.cl.mako", {"k": k})
     groups = -(-rows // together)
     return Rendered(
-        k.name,
-        source_text,
-        tuple(arguments.bindings),
-        arguments.dtypes,
-        (groups * items,),
+        k.name, source_text, tuple(arguments.bindings), arguments.dtypes, (groups * items,),
         (items,),
     )
 

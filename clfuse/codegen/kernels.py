@@ -95,10 +95,7 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     arguments = Arguments(kernel.wide_index, root, all_offsets=kernel.boxed)
     preamble = Preamble()
     context = SimpleNamespace(
-        name=kernel.label,
-        schedule=kernel.schedule,
-        width=kernel.width,
-        index=arguments.index_type,
+        name=kernel.label, schedule=kernel.schedule, width=kernel.width, index=arguments.index_type
     )
     writing = Writing(traits, arguments, preamble, context)
     template = WRITERS[kernel.kind](kernel, writing)
@@ -110,14 +107,8 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     group = kernel.work_group if kernel.schedule == "gpu" else 1
     sizes = kernel.nd_range or ((kernel.work_items,), (group,))
     return Rendered(
-        kernel.label,
-        "".join(head) + text,
-        tuple(arguments.bindings),
-        arguments.dtypes,
-        *sizes,
-        may_relax(kernel, traits),
-        head,
-        tuple(arguments.parameters),
+        kernel.label, "".join(head) + text, tuple(arguments.bindings), arguments.dtypes, *sizes,
+        may_relax(kernel, traits), head, tuple(arguments.parameters),
     )
 
 

@@ -402,11 +402,7 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
 def program_of(part: Rendering, device: Device) -> Program:
     rendered = part.rendered
     return program.build(
-        device,
-        rendered.source,
-        rendered.name,
-        rendered.dtypes,
-        relaxed=rendered.relaxed,
+        device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed,
         inline=part.inline,
     )
 

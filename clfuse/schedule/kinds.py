@@ -74,10 +74,7 @@ EXPAND: Final = KernelKind("expand", stays_apart="selects elements")
 """Packed elements, put back where a mask is true."""
 
 TALLY: Final = KernelKind(
-    "tally",
-    stays_apart="counts in local memory",
-    stores_elsewhere=True,
-    stores_side_by_side=True,
+    "tally", stays_apart="counts in local memory", stores_elsewhere=True, stores_side_by_side=True
 )
 """Elements counted by their places, or their weights added up, piece by piece in local memory."""
 

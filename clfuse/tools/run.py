@@ -194,10 +194,7 @@ def run_module(name: str, arguments: Sequence[str], summary: Summary) -> None:
         fail(f"no code object available for {spec.name}", 1)
     sys.argv[0] = spec.origin or "-m"
     namespace = replace_main(
-        __file__=spec.origin,
-        __loader__=spec.loader,
-        __package__=spec.parent,
-        __spec__=spec,
+        __file__=spec.origin, __loader__=spec.loader, __package__=spec.parent, __spec__=spec,
         __cached__=spec.cached,
     )
     execute(code, namespace)

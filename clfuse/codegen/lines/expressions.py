@@ -298,10 +298,7 @@ class Expressions:
             if len(_steps) >= _STEPS_KEPT:
                 _steps.clear()
             known = _steps[key] = (
-                text,
-                register.lane_nbytes,
-                writer.preamble,
-                self.traits.expressions,
+                text, register.lane_nbytes, writer.preamble, self.traits.expressions,
             )
         text, lane_nbytes, preamble, _ = known
         self.preamble.libraries.update(preamble.libraries)

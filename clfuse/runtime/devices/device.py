@@ -113,13 +113,8 @@ class Device(DeviceBase):
         """The device's facts as the driver gives them and ``bench --tune`` has measured them, with
         the schedule, vectors and work-items that settings force."""
         forced = (
-            settings.schedule,
-            settings.vector_bytes,
-            settings.work_items,
-            settings.stream_bytes,
-            settings.tile_bytes,
-            settings.tuning,
-            settings.libraries,
+            settings.schedule, settings.vector_bytes, settings.work_items, settings.stream_bytes,
+            settings.tile_bytes, settings.tuning, settings.libraries,
         )
         if self._forced is None or self._forced[0] != forced:
             own = self._own_traits

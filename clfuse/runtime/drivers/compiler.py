@@ -166,14 +166,8 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
     # same name.
     machine = instruction_set() if handle.type & cl.device_type.CPU else ""
     facts = (
-        FORMAT,
-        handle.platform.name,
-        handle.name,
-        handle.version,
-        handle.driver_version,
-        machine,
-        options,
-        source,
+        FORMAT, handle.platform.name, handle.name, handle.version, handle.driver_version, machine,
+        options, source,
     )
     return folder / hashlib.sha256("\0".join(facts).encode()).hexdigest()
 

@@ -366,10 +366,7 @@ class Emitter:
                 raise AssertionError(f"planner error: {graph.label(source)} is not in memory")
             self.items.append(
                 Load(
-                    var,
-                    self.values.of(source),
-                    graph.dtypes[node],
-                    self._composed(node, access),
+                    var, self.values.of(source), graph.dtypes[node], self._composed(node, access),
                     operands[0],
                 )
             )

@@ -293,11 +293,7 @@ class Lowering:
         if bodies is None:
             return [
                 Kernel(
-                    MAP,
-                    extents_of(part.box),
-                    part.items,
-                    stored(part.roots, part.box),
-                    boxed=True,
+                    MAP, extents_of(part.box), part.items, stored(part.roots, part.box), boxed=True
                 )
                 for part in parts
             ]
@@ -384,14 +380,8 @@ class Lowering:
             results.append(self._store(var, node, self.values.of_node[node], access))
             epilogue.forget_constants()
         kernel = Kernel(
-            REDUCE,
-            extents,
-            items,
-            self._stores_along(along, roots, order),
-            len(axes),
-            accumulators,
-            epilogue.items,
-            results,
+            REDUCE, extents, items, self._stores_along(along, roots, order), len(axes),
+            accumulators, epilogue.items, results,
         )
         if len(parts) > 1 and self._prefers_memory(kernel):
             raise self._refusal(operands, level)

@@ -170,14 +170,8 @@ class Rebuilding:
             return self._view(moved[self._seen(node)], graph.shapes[node], offset, strides)
         if kind is Kind.LEAF or kind is Kind.CONSTANT:
             return self.result.append(
-                kind,
-                graph.ops[node],
-                graph.shapes[node],
-                graph.dtypes[node],
-                graph.params[node],
-                (),
-                graph.buffer[node],
-                graph.constant[node],
+                kind, graph.ops[node], graph.shapes[node], graph.dtypes[node], graph.params[node],
+                (), graph.buffer[node], graph.constant[node],
             )
         inputs = tuple([moved[operand] for operand in self._inputs(node)])
         return self._like(node, graph.shapes[node], graph.params[node], inputs)

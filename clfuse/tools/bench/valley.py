@@ -133,11 +133,7 @@ def measure(program: str, size: int, ending: str) -> Cell:
     rounds = max(LAST, min(ROUNDS, WORK // size))
     theirs, ours = (_timed(module, program, size, ending, rounds) for module in ("numpy", "clfuse"))
     return Cell(
-        program,
-        ending,
-        size,
-        sum(ours) / sum(theirs),
-        sum(ours[-LAST:]) / sum(theirs[-LAST:]),
+        program, ending, size, sum(ours) / sum(theirs), sum(ours[-LAST:]) / sum(theirs[-LAST:]),
         max(ours) * 1e3,
     )
 
