@@ -54,15 +54,11 @@ from .relaxed import may_relax
 class Rendered:
     """One kernel as text.
 
-    Attributes
-    ----------
-    name, source : str
-    bindings : tuple of Binding, the arguments in order
-    dtypes : tuple, a dtype a scalar argument, None a buffer
-    global_size, local_size : tuple of int
-    relaxed : bool, whether ``CLFUSE_FP=fast`` may relax it
-    head : tuple of str, the parts with which the source begins, before the kernel
-    parameters : tuple of (type, name), of kernels that may be joined (`codegen.joined`)
+    bindings: the arguments in order
+    dtypes: a dtype a scalar argument, None a buffer
+    relaxed: whether ``CLFUSE_FP=fast`` may relax it
+    head: the parts with which the source begins, before the kernel
+    parameters: (type, name) of kernels that may be joined (`codegen.joined`)
     """
 
     name: str

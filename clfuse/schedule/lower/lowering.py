@@ -69,12 +69,10 @@ class Pending:
 class Lowering:
     """The pass and its result.
 
-    Attributes
-    ----------
-    pending : list of Pending, in order of execution
-    values : ValueTable
-    apart : dict, value -> Cut
-        Why what reads it is another launch, unless they are joined after all.
+    pending: in order of execution
+    values (ValueTable)
+    apart (dict, value -> Cut): why what reads it is another launch, unless they are joined after
+        all.
     """
 
     def __init__(self, placement: Placement, traits: DeviceTraits) -> None:

@@ -118,10 +118,8 @@ def writes_of(launch: Launch) -> list[int]:
 class Memory:
     """The pass and its result.
 
-    Attributes
-    ----------
-    launches : list of Launch, with the copies that updates needed
-    takes_over : dict, value -> value whose bytes it is written into
+    launches: with the copies that updates needed
+    takes_over: value -> value whose bytes it is written into
     """
 
     def __init__(self, lowering: Lowering) -> None:

@@ -43,22 +43,13 @@ CUTOFF: Final = 6.25
 class Program:
     """One program, in all the ways in which it is written.
 
-    Attributes
-    ----------
-    name : str
-    nbytes : int
-        What has to move.
-    made : callable
-        Makes the arrays; always the same values.
-    kernels, arrays : callable
-        Kernels in Python, and array code.
-    opencl : callable or None
-        Kernels in OpenCL C.
-    unfused_part : int
-        Without fusion it is run on this part of the rows, and its time taken as often: a launch a
-        row takes minutes to plan.
-    steps : int
-        How often `kernels` and `arrays` go through it in a run.
+    nbytes: what has to move.
+    made: makes the arrays; always the same values.
+    kernels, arrays: kernels in Python, and array code.
+    opencl: kernels in OpenCL C.
+    unfused_part: without fusion it is run on this part of the rows, and its time taken as often: a
+        launch a row takes minutes to plan.
+    steps: how often `kernels` and `arrays` go through it in a run.
     """
 
     name: str

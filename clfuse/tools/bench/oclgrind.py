@@ -76,20 +76,12 @@ class LocalCounts:
 class Measured:
     """What one launch of a kernel did.
 
-    Attributes
-    ----------
-    kernel : str
-    work_items, work_group, groups, warps : int
-        How many there were; of a group, for `work_group`.
-    loads, stores : Counts
-    local : LocalCounts
-    atomics, local_atomics : int
-        Atomic operations of work-items, in global and in local memory.
-    fetched_sectors, written_sectors : int
-        Different sectors of every group, summed: what is left if each group has a cache that
-        forgets nothing.
-    read_nbytes, written_nbytes : int
-        Different bytes that the launch reads before it has written them, and that it writes.
+    work_items, work_group, groups, warps: how many there were; of a group, for `work_group`.
+    atomics, local_atomics: atomic operations of work-items, in global and in local memory.
+    fetched_sectors, written_sectors: different sectors of every group, summed: what is left if each
+        group has a cache that forgets nothing.
+    read_nbytes, written_nbytes: different bytes that the launch reads before it has written them,
+        and that it writes.
     """
 
     kernel: str

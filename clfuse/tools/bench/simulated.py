@@ -77,14 +77,8 @@ INPUTS: Final[dict[str, Callable[[numpy.random.Generator], Arrays]]] = {
 class Planned:
     """A kernel of a plan.
 
-    Attributes
-    ----------
-    name : str
-    kind : str
-        Its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, ``fourier``, or ``library``.
-    work_items : int
-    nbytes : int
-        Bytes that must move: every array once.
+    kind: its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, ``fourier``, or ``library``.
+    nbytes: bytes that must move: every array once.
     """
 
     name: str

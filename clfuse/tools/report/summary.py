@@ -87,19 +87,11 @@ class File:
 class Circumstances:
     """What the report says beside what was collected.
 
-    Attributes
-    ----------
-    command : str
-    outcome : str
-        How the program has ended; empty where it came to its end.
-    unused : str
-        Why nothing of the program used clfuse; empty where something did.
-    copy_rate : float or None
-        Bytes a second that a copy on the device reads and writes, together.
-    texts : mapping of str to str
-        The sources of what is in no file.
-    titles : mapping of str to str
-        How files are called that are none of the user's by name: cells of notebooks.
+    outcome: how the program has ended; empty where it came to its end.
+    unused: why nothing of the program used clfuse; empty where something did.
+    copy_rate: bytes a second that a copy on the device reads and writes, together.
+    texts: the sources of what is in no file.
+    titles: how files are called that are none of the user's by name: cells of notebooks.
     """
 
     command: str

@@ -43,20 +43,11 @@ _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
 class Values(Boxes):
     """Evaluates expressions over the present domain.
 
-    Attributes
-    ----------
-    recipe : Recipe
-    domain : Domain
-    mask : Value, True or None
-        Where what is evaluated counts, if not everywhere; True if that is not known.
-    integers : dict
-        Python integers among the numbers: their values.
-    structural : set of str
-        Numbers whose value the recipe depends on.
-    accesses : list of Access
-    frame : Frame
-    lead : int
-        1 where the first index is the number of the call, and every array has an axis for it.
+    domain (Domain)
+    mask: where what is evaluated counts, if not everywhere; True if that is not known.
+    integers: Python integers among the numbers: their values.
+    structural: numbers whose value the recipe depends on.
+    lead: 1 where the first index is the number of the call, and every array has an axis for it.
     """
 
     lead: int

@@ -121,13 +121,8 @@ class Alike:
 class Together:
     """Many calls as one.
 
-    Attributes
-    ----------
-    recipe : Recipe
-    accesses : list of Access
-        Of all calls; the first index is the number of the call.
-    arrays : dict
-        By parameter, where they lay when this was made: it serves everywhere else too.
+    accesses: of all calls; the first index is the number of the call.
+    arrays: by parameter, where they lay when this was made: it serves everywhere else too.
     """
 
     recipe: Recipe
