@@ -128,8 +128,7 @@ def describe(device: Device) -> str:
 
 def doctor(arguments: Sequence[str]) -> int:
     """Print what was found, what was skipped and why; the exit code is 0 when there is a usable
-    device, and nothing wrong was found on it where that was asked for.
-    """
+    device, and nothing wrong was found on it where that was asked for."""
     from pathlib import Path
 
     reader = parser(
@@ -276,8 +275,7 @@ def drivers() -> Iterator[str]:
 
 def probes() -> Iterator[str]:
     """Lines about each listed device: its traits, or why it is skipped; the last is about the one
-    that is used.
-    """
+    that is used."""
 
     from .errors import ClfuseError
     from .runtime.devices import selection

@@ -36,8 +36,6 @@ class Setting:
     ----------
     name : str
         The attribute of `settings`.
-    env : str
-        The environment variable.
     default : str or int or bool
         The value where the variable is unset or empty.
     parse : callable
@@ -51,12 +49,16 @@ class Setting:
     """
 
     name: str
-    env: str
     default: Value
     parse: Callable[[Value], Value]
     choices: str
     doc: str
     plans: bool = False
+
+    @property
+    def env(self) -> str:
+        """The environment variable."""
+        return f"CLFUSE_{self.name.upper()}"
 
     def value_of(self, given: Value) -> Value:
         """Return `given` parsed; SettingError names the variable, the value and the choices."""
@@ -64,6 +66,11 @@ class Setting:
             return self.parse(given)
         except (ValueError, TypeError):
             raise SettingError(f"{self.env}: {given!r}; it takes {self.choices}") from None
+
+    def of_environment(self) -> Value:
+        """What the variable says, or the default."""
+        text = os.environ.get(self.env, "").strip()
+        return self.value_of(text) if text else self.default
 
 
 def _one_of(*words: str) -> Callable[[Value], Value]:
@@ -126,279 +133,152 @@ def _nbytes(given: Value) -> Value:
 #: Every setting there is. A new one is a row here and an annotation in `Settings`.
 SETTINGS: tuple[Setting, ...] = (
     Setting(
-        "device",
-        "CLFUSE_DEVICE",
-        "",
-        _text,
-        "cpu, gpu, part of a platform's or device's name, 0, 0:1 or name:1",
-        "the device that is used where the program selects none",
+        "device", "", _text, "cpu, gpu, part of a platform's or device's name, 0, 0:1 or name:1",
+        "the device that is used where the program selects none"
     ),
     Setting(
-        "vendors",
-        "CLFUSE_VENDORS",
-        "auto",
-        _one_of("auto", "system"),
-        "auto or system",
+        "vendors", "auto", _one_of("auto", "system"), "auto or system",
         "which OpenCL runtimes are looked for: auto adds those of this Python environment and an"
         " unregistered NVIDIA driver to the system's; system takes what OCL_ICD_VENDORS or the"
-        " system's folder lists, no more",
+        " system's folder lists, no more"
     ),
     Setting(
-        "simulate",
-        "CLFUSE_SIMULATE",
-        "",
-        _one_of("", *SIMULATED_DEVICES),
+        "simulate", "", _one_of("", *SIMULATED_DEVICES),
         f"nothing, {', '.join(SIMULATED_DEVICES)}",
         "makes the CPU devices appear as another device, with its traits, its limits and memory of"
-        " its own; read when devices are first listed (for tests)",
+        " its own; read when devices are first listed (for tests)"
     ),
     Setting(
-        "libraries",
-        "CLFUSE_LIBRARIES",
-        True,
-        _switch,
-        "on or off",
+        "libraries", True, _switch, "on or off",
         "off leaves CLBlast and VkFFT aside where they are installed: matrix products are clfuse's"
-        " own kernels on devices with memory of their own, Fourier transforms NumPy's",
-        plans=True,
+        " own kernels on devices with memory of their own, Fourier transforms NumPy's", plans=True
     ),
     Setting(
-        "fusion",
-        "CLFUSE_FUSION",
-        True,
-        _switch,
-        "on or off",
-        "off runs one kernel per operation: the baseline for every fusion figure",
-        plans=True,
+        "fusion", True, _switch, "on or off",
+        "off runs one kernel per operation: the baseline for every fusion figure", plans=True
     ),
     Setting(
-        "fallback",
-        "CLFUSE_FALLBACK",
-        "auto",
-        _one_of("auto", "allow", "warn", "raise"),
+        "fallback", "auto", _one_of("auto", "allow", "warn", "raise"),
         "auto, allow, warn or raise",
         "what happens when NumPy on the host must do an operation; auto warns on devices that must"
-        " copy for it",
+        " copy for it"
     ),
     Setting(
-        "numpy_packages",
-        "CLFUSE_NUMPY_PACKAGES",
-        "",
-        _text,
-        "names of packages, with commas between them",
+        "numpy_packages", "", _text, "names of packages, with commas between them",
         "packages that take no arrays but NumPy's: their public functions and methods get such, in"
-        " the memory of ours; read when clfuse is imported",
+        " the memory of ours; read when clfuse is imported"
     ),
     Setting(
-        "fp",
-        "CLFUSE_FP",
-        "strict",
-        _one_of("strict", "fast"),
-        "strict or fast",
+        "fp", "strict", _one_of("strict", "fast"), "strict or fast",
         "fast lets the compiler reassociate and approximate floating-point arithmetic, and take it "
-        "for finite, in kernels that only calculate",
-        plans=True,
+        "for finite, in kernels that only calculate", plans=True
     ),
     Setting(
-        "fp64",
-        "CLFUSE_FP64",
-        "error",
-        _one_of("error", "downcast"),
-        "error or downcast",
-        "float64 on a device without double precision: an error, or float32 instead",
+        "fp64", "error", _one_of("error", "downcast"), "error or downcast",
+        "float64 on a device without double precision: an error, or float32 instead"
     ),
     Setting(
-        "exact_random",
-        "CLFUSE_EXACT_RANDOM",
-        False,
-        _switch,
-        "on or off",
-        "on draws random numbers on the host, with NumPy's own streams; off in kernels, by counter",
+        "exact_random", False, _switch, "on or off",
+        "on draws random numbers on the host, with NumPy's own streams; off in kernels, by counter"
     ),
     Setting(
-        "schedule",
-        "CLFUSE_SCHEDULE",
-        "auto",
-        _one_of("auto", "cpu", "gpu"),
-        "auto, cpu or gpu",
-        "forces the schedule of the kernels, whatever the device is (for tests)",
-        plans=True,
+        "schedule", "auto", _one_of("auto", "cpu", "gpu"), "auto, cpu or gpu",
+        "forces the schedule of the kernels, whatever the device is (for tests)", plans=True
     ),
     Setting(
-        "max_nodes",
-        "CLFUSE_MAX_NODES",
-        20_000,
-        _count(1),
-        "a whole number from 1",
-        "recorded operations after which what was recorded is computed by itself",
+        "max_nodes", 20_000, _count(1), "a whole number from 1",
+        "recorded operations after which what was recorded is computed by itself"
     ),
     Setting(
-        "loop_nodes",
-        "CLFUSE_LOOP_NODES",
-        512,
-        _count(0),
-        "a whole number; 0: never",
+        "loop_nodes", 512, _count(0), "a whole number; 0: never",
         "recorded operations after which a loop of equal rounds is computed at the end of a round,"
-        " so that one plan serves all of it",
+        " so that one plan serves all of it"
     ),
     Setting(
-        "max_pinned_bytes",
-        "CLFUSE_MAX_PINNED_BYTES",
-        1 << 28,
-        _count(0),
-        "a whole number of bytes",
+        "max_pinned_bytes", 1 << 28, _count(0), "a whole number of bytes",
         "bytes that memory grows by before it is looked whether recorded work alone holds half of"
-        " them: then it is computed, to let go of them",
+        " them: then it is computed, to let go of them"
     ),
     Setting(
-        "memory_limit",
-        "CLFUSE_MEMORY_LIMIT",
-        0,
-        _nbytes,
+        "memory_limit", 0, _nbytes,
         "a whole number of bytes, which may end with K, M, G or T; 0: the device's",
         "bytes of device memory that arrays may take; what does not fit lies on the host, and is"
-        " computed in tiles",
+        " computed in tiles"
     ),
     Setting(
-        "host_us",
-        "CLFUSE_HOST_US",
-        50,
-        _count(0),
-        "a whole number of microseconds",
+        "host_us", 50, _count(0), "a whole number of microseconds",
         "small programs are left to NumPy: this much work of its own, and 0.4 us more for every"
-        " operation; 0 leaves everything to the device",
+        " operation; 0 leaves everything to the device"
     ),
     Setting(
-        "build_after_ms",
-        "CLFUSE_BUILD_AFTER_MS",
-        50,
-        _count(0),
-        "a whole number of milliseconds",
+        "build_after_ms", 50, _count(0), "a whole number of milliseconds",
         "NumPy calculates an expression until it has worked on it for as long, which is what it"
         " takes to build a kernel; 0 builds kernels at once, so that an expression has the same"
-        " bits whenever it is evaluated",
+        " bits whenever it is evaluated"
     ),
     Setting(
-        "background",
-        "CLFUSE_BACKGROUND",
-        "auto",
-        _one_of("auto", "on", "off"),
-        "auto, on or off",
+        "background", "auto", _one_of("auto", "on", "off"), "auto, on or off",
         "whether plans and kernels are made by a thread of their own while NumPy calculates; auto"
-        " does so where the process may use more than one core, off waits for the compiler",
+        " does so where the process may use more than one core, off waits for the compiler"
     ),
     Setting(
-        "inline",
-        "CLFUSE_INLINE",
-        True,
-        _switch,
-        "on or off",
+        "inline", True, _switch, "on or off",
         "on has the calling thread run what takes less than a launch, where the driver can (PoCL);"
-        " off leaves it to the threads of the device",
-        plans=True,
+        " off leaves it to the threads of the device", plans=True
     ),
     Setting(
-        "ahead",
-        "CLFUSE_AHEAD",
-        True,
-        _switch,
-        "on or off",
+        "ahead", True, _switch, "on or off",
         "on launches a call of a kernel written in Python at once where every call of it so far was"
-        " looked at before anything else was recorded; off records each",
+        " looked at before anything else was recorded; off records each"
     ),
     Setting(
-        "kernels",
-        "CLFUSE_KERNELS",
-        "compiled",
-        _one_of("compiled", "python"),
-        "compiled or python",
-        "python runs kernels written in Python as they stand, index by index, with checked bounds",
+        "kernels", "compiled", _one_of("compiled", "python"), "compiled or python",
+        "python runs kernels written in Python as they stand, index by index, with checked bounds"
     ),
     Setting(
-        "check",
-        "CLFUSE_CHECK",
-        "off",
-        _one_of("off", "bounds"),
-        "off or bounds",
-        "bounds checks every index in kernels written in Python while they run on the device",
+        "check", "off", _one_of("off", "bounds"), "off or bounds",
+        "bounds checks every index in kernels written in Python while they run on the device"
     ),
     Setting(
-        "progress",
-        "CLFUSE_PROGRESS",
-        "auto",
-        _one_of("auto", "on", "off"),
-        "auto, on or off",
+        "progress", "auto", _one_of("auto", "on", "off"), "auto, on or off",
         "whether what takes over two seconds shows a bar, drawn by tqdm on the standard error; auto"
-        " does so on terminals and in notebooks",
+        " does so on terminals and in notebooks"
     ),
     Setting(
-        "debug",
-        "CLFUSE_DEBUG",
-        0,
-        _debug,
-        "0, 1, 2, 3, 4 or sync",
+        "debug", 0, _debug, "0, 1, 2, 3, 4 or sync",
         "1 checks the invariants of every graph and plan, and allocates not a byte more than asked"
         " for; 2 also prints each new plan, 3 its OpenCL C, 4 each launch with its time; sync,"
         " without any of this, waits after every launch, so that the error of a kernel that faults"
-        " names it",
+        " names it"
     ),
     Setting(
-        "tuning",
-        "CLFUSE_TUNING",
-        True,
-        _switch,
-        "on or off",
+        "tuning", True, _switch, "on or off",
         "whether what `python -m clfuse bench --tune` has measured of a device is used, and kernels"
         " that run often are tried in other geometries; both are kept in the user's cache folder,"
-        " clfuse/tuning-*.json and clfuse/geometries.txt",
-        plans=True,
+        " clfuse/tuning-*.json and clfuse/geometries.txt", plans=True
     ),
     Setting(
-        "compiled",
-        "CLFUSE_COMPILED",
-        True,
-        _switch,
-        "on or off",
+        "compiled", True, _switch, "on or off",
         "off records in plain Python though clfuse's compiled module is there; read when clfuse is"
-        " imported",
+        " imported"
     ),
     Setting(
-        "vector_bytes",
-        "CLFUSE_VECTOR_BYTES",
-        0,
-        _count(0, multiple_of_two=True),
-        "0 or a power of two",
-        "bytes of the vectors in CPU kernels; 0 takes the device's",
-        plans=True,
+        "vector_bytes", 0, _count(0, multiple_of_two=True), "0 or a power of two",
+        "bytes of the vectors in CPU kernels; 0 takes the device's", plans=True
     ),
     Setting(
-        "work_items",
-        "CLFUSE_WORK_ITEMS",
-        0,
-        _count(0),
-        "a whole number from 0",
-        "work-items of a large launch; 0 takes the device's",
-        plans=True,
+        "work_items", 0, _count(0), "a whole number from 0",
+        "work-items of a large launch; 0 takes the device's", plans=True
     ),
     Setting(
-        "stream_bytes",
-        "CLFUSE_STREAM_BYTES",
-        -1,
-        _count(-1),
-        "a whole number from -1",
+        "stream_bytes", -1, _count(-1), "a whole number from -1",
         "bytes that a CPU kernel moves from which on it stores past the caches; -1 takes the"
-        " device's",
-        plans=True,
+        " device's", plans=True
     ),
     Setting(
-        "tile_bytes",
-        "CLFUSE_TILE_BYTES",
-        -1,
-        _count(-1),
-        "a whole number from -1",
+        "tile_bytes", -1, _count(-1), "a whole number from -1",
         "bytes of a core's cache in which steps over neighbours, of large arrays, follow each other"
-        " tile by tile; 0: each step goes through memory; -1 takes the device's",
-        plans=True,
+        " tile by tile; 0: each step goes through memory; -1 takes the device's", plans=True
     ),
 )
 
@@ -472,14 +352,7 @@ class Settings:
     def _read_environment(self) -> None:
         # All or nothing: a bad value leaves the settings unread, so that the error comes again and
         # is not forgotten.
-        self._set(
-            {
-                row.name: row.value_of(text)
-                if (text := os.environ.get(row.env, "").strip())
-                else row.default
-                for row in SETTINGS
-            }
-        )
+        self._set({row.name: row.of_environment() for row in SETTINGS})
 
 
 changed: list[Callable[[], None]] = []
@@ -494,13 +367,6 @@ _ROWS: dict[str, Setting] = {row.name: row for row in SETTINGS}
 settings = Settings()
 
 
-def is_on_at_import(name: str) -> bool:
-    """What the environment says of a switch, for decisions before a program can set another."""
-    row = _ROWS[name]
-    text = os.environ.get(row.env, "").strip()
-    return bool(row.value_of(text) if text else row.default)
-
-
 OF_TESTS: tuple[str, ...] = (
     "CLFUSE_TEST_", "CLFUSE_SUITE_", "CLFUSE_FUZZ_", "CLFUSE_SIMULATED_TESTS",
     "CLFUSE_VENDORS_SECONDS", "CLFUSE_FAILURES",
@@ -509,13 +375,13 @@ OF_TESTS: tuple[str, ...] = (
 
 
 def at_import(name: str) -> Value:
-    """What a setting has before settings are read: other variables may be set until then.
+    """What the environment says of a setting, before the settings are read: until then a program
+    may set variables.
 
     >>> at_import("numpy_packages")
     ''
     """
-    (row,) = [row for row in SETTINGS if row.name == name]
-    return row.value_of(os.environ.get(row.env, row.default))
+    return _ROWS[name].of_environment()
 
 
 def environment_faults() -> list[str]:

@@ -147,9 +147,7 @@ def _of_lane(reference: Any, array: Any) -> Any:
     return of_lane(reference, array)
 
 
-rebound.INSTEAD.update(
-    {np.unique: _unique, "_unique_hash": _unique_hash, "_of_lane": _of_lane}
-)
+rebound.INSTEAD.update({np.unique: _unique, "_unique_hash": _unique_hash, "_of_lane": _of_lane})
 
 
 def _ours(found: Any, name: str) -> Any:

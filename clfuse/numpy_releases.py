@@ -20,9 +20,7 @@ def at_least(release: str) -> bool:
     return bool(np.lib.NumpyVersion(np.__version__) >= release)
 
 
-def _warning(
-    call: Callable[[], object], category: type[Warning] = DeprecationWarning
-) -> str:
+def _warning(call: Callable[[], object], category: type[Warning] = DeprecationWarning) -> str:
     """The text of the first such warning of a call; empty where there is none, or an error."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -138,9 +136,6 @@ say where."""
 
 CHECKS_PARTS: Final = _is_refused(_sets("real", 300))
 """Whether ``x.real = 300`` does so (2.5). Before it made an array of the number first."""
-
-CHECKS_FILLS: Final = _is_refused(lambda: np.full(1, 300, np.uint8))
-"""Whether `full` and `copyto` do so (2.1)."""
 
 CHECKS_BOUNDS: Final = _is_refused(lambda: np.clip(np.zeros(1, np.uint8), 0, 300))
 """Whether the bounds of `clip` must be held by its dtype (2.0); they need not be later."""

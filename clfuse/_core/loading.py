@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from clfuse.config import is_on_at_import
+from clfuse.config import at_import
 
 __all__ = ["FOLDER", "digest", "find", "load", "state"]
 
@@ -62,7 +62,7 @@ def load() -> ModuleType | None:
 
 def find() -> tuple[ModuleType | None, str]:
     """As `load`, looked for anew, with what became of it."""
-    if not is_on_at_import("compiled"):
+    if not at_import("compiled"):
         return None, "off (CLFUSE_COMPILED)"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None, "off: it counts on the interpreter's lock"

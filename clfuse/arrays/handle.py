@@ -115,17 +115,11 @@ def lacks_fp64() -> bool:
 class View:
     """How a handle lies on its storage, where that is not simply all of it in C order.
 
-    Attributes
-    ----------
-    offset, strides
-        In elements of the handle's dtype.
-    writeable : bool
-        What ``flags.writeable`` says.
-    base : Handle or None
-        The array that owns the storage; None for the owner itself.
-    ordered : bool
-        Whether strides fall from the first axis to the last and none is 0, as in C order: results
-        of such operands lie in C order too (see `memory_order`).
+    offset, strides: in elements of the handle's dtype.
+    writeable (bool): what ``flags.writeable`` says.
+    base (Handle or None): the array that owns the storage; None for the owner itself.
+    ordered (bool): whether strides fall from the first axis to the last and none is 0, as in C
+        order: results of such operands lie in C order too (see `memory_order`).
     """
 
     __slots__ = ("base", "offset", "ordered", "strides", "writeable")

@@ -119,12 +119,8 @@ _new: Final[Any] = object.__new__
 class Indexed(View):
     """A view by NumPy's basic indices, whose offset and strides nobody has asked for yet.
 
-    Attributes
-    ----------
-    start : tuple of (shape, View) or None
-        The view that was indexed, None for the whole storage in C order.
-    path : tuple
-        The indices, or `Step`, each for what the one before gives; up to `LONGEST_PATH`.
+    start: the view that was indexed, None for the whole storage in C order.
+    path: the indices, or `Step`, each for what the one before gives; up to `LONGEST_PATH`.
     """
 
     __slots__ = ("_layout", "_shape", "path", "start")

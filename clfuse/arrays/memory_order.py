@@ -72,10 +72,7 @@ def is_fortran(handle: Handle) -> bool:
 def parse_order(order: Any) -> str:
     """An `order` argument as one capital letter, None as "K".
 
-    Raises
-    ------
-    ValueError
-        It is none of the four.
+    Raises ValueError: it is none of the four.
     """
     letter = "K" if order is None else order
     if not isinstance(letter, str):

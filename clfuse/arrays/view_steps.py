@@ -12,12 +12,8 @@ from numpy.lib.stride_tricks import as_strided
 class Step:
     """A call of one of NumPy's methods that gave a view, and gives one of whatever lies alike.
 
-    Attributes
-    ----------
-    function : callable
-        A method of `numpy.ndarray`, such as ``transpose``.
-    arguments : tuple
-        What it is given beside the array.
+    function (callable): a method of `numpy.ndarray`, such as ``transpose``.
+    arguments (tuple): what it is given beside the array.
     """
 
     __slots__ = ("arguments", "function")

@@ -241,10 +241,7 @@ def permute_axes(handle: Handle, axes: Sequence[int]) -> Any:
     offset, strides = layout(handle)
     shape = handle._shape
     return view_of(
-        handle,
-        tuple([shape[axis] for axis in axes]),
-        offset,
-        tuple([strides[a] for a in axes]),
+        handle, tuple([shape[axis] for axis in axes]), offset, tuple([strides[a] for a in axes]),
         rearranged=True,
     )
 

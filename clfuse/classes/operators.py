@@ -176,9 +176,7 @@ _REPEATED: Final = (list, tuple, str, bytes, bytearray, array.array, collections
 """Python's types that know a repetition and no multiplication."""
 
 
-def product_of_scalar(
-    product: Callable[[Any, Any], Any],
-) -> Callable[[Any, Any], Any]:
+def product_of_scalar(product: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``scalar * other``, from that of arrays: with a list or text it is a repetition, as NumPy's
     scalars do it."""
 
@@ -529,8 +527,6 @@ def table() -> dict[str, Callable[..., Any]]:
 
 def in_place_table() -> dict[str, Callable[..., Any]]:
     """The operators that write into an array; lazy scalars, being immutable, have none."""
-    found = {
-        f"__i{short}__": in_place(UFUNCS[name]) for short, name in BINARY.items()
-    }
+    found = {f"__i{short}__": in_place(UFUNCS[name]) for short, name in BINARY.items()}
     found["__ipow__"] = power_in_place
     return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Final
 
 import numpy as np
 
@@ -27,13 +26,8 @@ from .arguments import Arguments
 from .kernels import Rendered
 from .lines.expressions import Expressions, Preamble, Register
 
-ODD: Final = (3, 5, 7, 11, 13)
-"""Butterflies of sums and differences of opposite elements."""
 
-
-def render_fourier(
-    step: FourierPass, traits: DeviceTraits, root: Callable[[int], int]
-) -> Rendered:
+def render_fourier(step: FourierPass, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
     """Write one launch."""
     rows = math.prod([dim.extent for dim in step.dims])
     together = rows_of_group(traits, step.dtype, step.length, rows)
@@ -106,11 +100,7 @@ def render_fourier(
     source_text = templates.render("fourier.cl.mako", {"k": k})
     groups = -(-rows // together)
     return Rendered(
-        k.name,
-        source_text,
-        tuple(arguments.bindings),
-        arguments.dtypes,
-        (groups * items,),
+        k.name, source_text, tuple(arguments.bindings), arguments.dtypes, (groups * items,),
         (items,),
     )
 

@@ -54,15 +54,11 @@ from .relaxed import may_relax
 class Rendered:
     """One kernel as text.
 
-    Attributes
-    ----------
-    name, source : str
-    bindings : tuple of Binding, the arguments in order
-    dtypes : tuple, a dtype a scalar argument, None a buffer
-    global_size, local_size : tuple of int
-    relaxed : bool, whether ``CLFUSE_FP=fast`` may relax it
-    head : tuple of str, the parts with which the source begins, before the kernel
-    parameters : tuple of (type, name), of kernels that may be joined (`codegen.joined`)
+    bindings: the arguments in order
+    dtypes: a dtype a scalar argument, None a buffer
+    relaxed: whether ``CLFUSE_FP=fast`` may relax it
+    head: the parts with which the source begins, before the kernel
+    parameters: (type, name) of kernels that may be joined (`codegen.joined`)
     """
 
     name: str
@@ -95,10 +91,7 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     arguments = Arguments(kernel.wide_index, root, all_offsets=kernel.boxed)
     preamble = Preamble()
     context = SimpleNamespace(
-        name=kernel.label,
-        schedule=kernel.schedule,
-        width=kernel.width,
-        index=arguments.index_type,
+        name=kernel.label, schedule=kernel.schedule, width=kernel.width, index=arguments.index_type
     )
     writing = Writing(traits, arguments, preamble, context)
     template = WRITERS[kernel.kind](kernel, writing)
@@ -110,14 +103,8 @@ def render(kernel: Kernel, traits: DeviceTraits, root: Callable[[int], int]) -> 
     group = kernel.work_group if kernel.schedule == "gpu" else 1
     sizes = kernel.nd_range or ((kernel.work_items,), (group,))
     return Rendered(
-        kernel.label,
-        "".join(head) + text,
-        tuple(arguments.bindings),
-        arguments.dtypes,
-        *sizes,
-        may_relax(kernel, traits),
-        head,
-        tuple(arguments.parameters),
+        kernel.label, "".join(head) + text, tuple(arguments.bindings), arguments.dtypes, *sizes,
+        may_relax(kernel, traits), head, tuple(arguments.parameters),
     )
 
 

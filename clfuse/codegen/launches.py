@@ -73,9 +73,7 @@ class _Names:
         return self._found.unused(f"{letter}{number}")
 
 
-def render_launch(
-    launch: UserLaunch, traits: DeviceTraits, root: Callable[[int], int]
-) -> Rendered:
+def render_launch(launch: UserLaunch, traits: DeviceTraits, root: Callable[[int], int]) -> Rendered:
     """Write one round of a launch for a device."""
     spec, round_ = launch.spec, launch.round
     source, global_size, local_size = spec.text(traits)
@@ -100,9 +98,7 @@ def render_launch(
     )
 
 
-def _pass(
-    launch: UserLaunch, arguments: _Arguments, names: _Names | None
-) -> list[Replaced | None]:
+def _pass(launch: UserLaunch, arguments: _Arguments, names: _Names | None) -> list[Replaced | None]:
     """Collect the arguments; what stands for every parameter, where any is to be changed."""
     spec, round_ = launch.spec, launch.round
     replaced: list[Replaced | None] = []

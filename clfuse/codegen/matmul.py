@@ -196,9 +196,7 @@ def _is_along(operand: Operand, axis: int) -> bool:
     return operand.strides[-2] != 1 or operand.strides[-1] == 1
 
 
-def _width(
-    operand: Operand, axis: int, call: LibraryCall, traits: DeviceTraits, lanes: int
-) -> int:
+def _width(operand: Operand, axis: int, call: LibraryCall, traits: DeviceTraits, lanes: int) -> int:
     """Elements that are loaded at once along an axis: a vector where all of them lie at multiples
     of its size."""
     others = (operand.offset, *operand.strides[: axis % len(operand.strides)])

@@ -54,14 +54,8 @@ _ADDED: Final = frozenset(
 class Formal:
     """One parameter: its words and marks without attributes; `place` is the name among them.
 
-    Attributes
-    ----------
-    words : tuple of str
-    place : int
-    expanded : tuple of str
-        The words with what macros certainly stand for.
-    space : str
-        The address space of what a pointer points to; empty for a number.
+    expanded: the words with what macros certainly stand for.
+    space: the address space of what a pointer points to; empty for a number.
     """
 
     words: tuple[str, ...]
@@ -123,14 +117,8 @@ class Definition:
 class Found:
     """A kernel in its source.
 
-    Attributes
-    ----------
-    source : str
-    definitions : tuple of Definition
-        All of the same number of parameters, with pointers at the same places.
-    prototypes : tuple of (begin, end)
-    names : frozenset of str
-        Every name in the source.
+    definitions: all of the same number of parameters, with pointers at the same places.
+    names: every name in the source.
     """
 
     source: str

@@ -105,9 +105,7 @@ def render_sort(step: SortPass, traits: DeviceTraits, root: Callable[[int], int]
     return Rendered(k.name, source, bindings, arguments.dtypes, (groups * group,), (group,))
 
 
-def _read_digits(
-    step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype
-) -> None:
+def _read_digits(step: SortPass, arguments: Arguments, k: SimpleNamespace, key: np.dtype) -> None:
     """What the stages have that look at digits of keys."""
     for name, number in (("chunks", step.chunks), ("length", step.length)):
         arguments.integer(name, number)
@@ -176,9 +174,7 @@ def _tiled(
     k.signature = arguments.signature
     source = templates.render("radix_tiles.cl.mako", {"k": k})
     size = (groups * k.group,)
-    return Rendered(
-        k.name, source, tuple(arguments.bindings), arguments.dtypes, size, (k.group,)
-    )
+    return Rendered(k.name, source, tuple(arguments.bindings), arguments.dtypes, size, (k.group,))
 
 
 def _elementwise(

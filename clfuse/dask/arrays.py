@@ -26,9 +26,7 @@ from clfuse.functions.shaping.creation import array, empty, full
 # -- what Dask looks up by type -------------------------------------------------------------------
 
 
-def _numel(
-    chunk: Handle, axis: Any = None, keepdims: bool = False, dtype: Any = float
-) -> Any:
+def _numel(chunk: Handle, axis: Any = None, keepdims: bool = False, dtype: Any = float) -> Any:
     """How many elements of the chunk each result of a reduction is made of: a constant."""
     shape = chunk._shape
     named = range(len(shape)) if axis is None else axis if hasattr(axis, "__len__") else (axis,)

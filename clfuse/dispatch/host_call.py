@@ -102,10 +102,7 @@ def count_fallback(name: str, reason: str = "") -> None:
 
     For what is recorded, and for what NumPy has accepted already; the others are `announced`.
 
-    Raises
-    ------
-    FallbackError, JitError
-        As `refuse_fallback`.
+    Raises FallbackError, JitError: as `refuse_fallback`.
     """
     refuse_fallback(name, reason)
     announce_fallback(name, reason)
@@ -114,12 +111,8 @@ def count_fallback(name: str, reason: str = "") -> None:
 def refuse_fallback(name: str, reason: str = "") -> None:
     """Raise where NumPy may not do one operation on the host; nothing has been done then.
 
-    Raises
-    ------
-    FallbackError
-        Under ``CLFUSE_FALLBACK=raise``.
-    JitError
-        While a function is traced: a replay runs no Python.
+    Raises FallbackError: under ``CLFUSE_FALLBACK=raise``.
+    Raises JitError: while a function is traced: a replay runs no Python.
     """
     if trace.active() is not None:
         refuse_while_tracing(f"{name}: no kernel does this", reason)

@@ -57,10 +57,7 @@ def has_sorts() -> bool:
 def dtype_of(function: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.dtype:
     """What dtype NumPy's function gives for one: asked with ones of that shape.
 
-    Raises
-    ------
-    NotNative
-        It refuses the dtype, or gives one that lives on no device.
+    Raises NotNative: it refuses the dtype, or gives one that lives on no device.
     """
     try:
         found = native_dtype(_numpys_dtype(function, dtype, shape))

@@ -116,10 +116,7 @@ def numpys(
 
     `number` is the value of all elements of the stand-ins.
 
-    Raises
-    ------
-    _Unanswerable
-        No stand-ins can be made of these.
+    Raises _Unanswerable: no stand-ins can be made of these.
     """
     stand_ins = _StandIns(number)
     stand_in_args = stand_ins.of(args)

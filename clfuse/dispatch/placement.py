@@ -80,10 +80,7 @@ def call_on_device(
 ) -> Any:
     """What `function` makes, on the device that the argument ``device`` names.
 
-    Raises
-    ------
-    DeviceError
-        There is none such; a ValueError, as NumPy's.
+    Raises DeviceError: there is none such; a ValueError, as NumPy's.
     """
     from clfuse.runtime.devices import selection
 

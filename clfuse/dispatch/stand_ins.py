@@ -19,10 +19,7 @@ class StandInType(type):
 
     Classes that derive from these have their own instances alone, as with NumPy.
 
-    Parameters
-    ----------
-    stands_for : type
-        NumPy's class.
+    stands_for (type): NumPy's class.
 
     Examples
     --------

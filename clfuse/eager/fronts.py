@@ -38,9 +38,7 @@ from .bringing import MASK_ADDITIONS, bring_factors, fits, is_brief
 from .table import ALL, ROWS, Row
 from .writes import writable_memory
 
-_VIEWING: Final = {
-    getattr(np, name): getattr(np.ndarray, name) for name in table.OPERANDS_OF_VIEWS
-}
+_VIEWING: Final = {getattr(np, name): getattr(np.ndarray, name) for name in table.OPERANDS_OF_VIEWS}
 
 _OF_NUMBERS: Final = frozenset((*_VIEWING, *table.VIEWING, np.flip, np.diag))
 """Functions to which a number, or a list of numbers, is an array that is made at the call."""

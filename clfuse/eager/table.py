@@ -188,9 +188,7 @@ _ROWS: Final[Mapping[Any, Row]] = {
         Row(1, ELEMENTS, WAITED_FOR, 2),
     ),
     **dict.fromkeys(
-        (
-            np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin, np.digitize,
-        ),
+        (np.intersect1d, np.union1d, np.setdiff1d, np.setxor1d, np.isin, np.digitize),
         Row(2, ELEMENTS, WAITED_FOR, 2),
     ),
     **dict.fromkeys(

@@ -49,16 +49,14 @@ in a row are none."""
 class _Loop:
     """The loop that the program is in, as far as is known.
 
-    Attributes
-    ----------
-    turn : int, of `ir.nodes.turn`: what the rest is about
-    period : int, operations of a round; 0 if none was found
-    round : list of operations, of a round as it was cut last; empty if none was
-    look_at : int, how many operations there are when it is looked at next
-    end : int, after how many operations it is cut; 0 if that is not known yet
-    done : float, what NumPy had done at the call when the turn before began
-    is_resumed : bool, NumPy has worked since, so this turn may begin in the midst of a round
-    is_rest : bool, what ends at `end` is the rest of such a round, and some rounds more
+    turn: of `ir.nodes.turn`: what the rest is about
+    period: operations of a round; 0 if none was found
+    round: the operations of a round as it was cut last; empty if none was
+    look_at: how many operations there are when it is looked at next
+    end: after how many operations it is cut; 0 if that is not known yet
+    done: what NumPy had done at the call when the turn before began
+    is_resumed: NumPy has worked since, so this turn may begin in the midst of a round
+    is_rest: what ends at `end` is the rest of such a round, and some rounds more
     """
 
     turn: int = -1

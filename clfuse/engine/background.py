@@ -152,9 +152,7 @@ def is_possible() -> bool:
     return settings.background == "on" or _cores() > 1
 
 
-def begin(
-    calls: Sequence[Callable[[], object]], then: Callable[[], object] | None = None
-) -> Work:
+def begin(calls: Sequence[Callable[[], object]], then: Callable[[], object] | None = None) -> Work:
     """Begin to call functions in the thread, and `then` another one; none of them reads an
     array."""
     work = Work(calls, then)

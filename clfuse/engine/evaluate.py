@@ -125,11 +125,8 @@ def by_kernels_alone() -> Iterator[None]:
 
     For who knows a better way for NumPy than the operations that were recorded.
 
-    Raises
-    ------
-    Left
-        There are no kernels yet, or none are worth it; nothing was computed. It is noted that they
-        were asked for.
+    Raises Left: there are no kernels yet, or none are worth it; nothing was computed. It is noted
+        that they were asked for.
     """
     _thread.is_strict = True
     try:
@@ -217,10 +214,7 @@ def _device_for(snapshot: Snapshot) -> Device:
     """Where the inputs are; where they are on several devices, or on one that was lost, the current
     one gets copies.
 
-    Raises
-    ------
-    DeviceError
-        A device was lost, and one of them was in its memory alone.
+    Raises DeviceError: a device was lost, and one of them was in its memory alone.
     """
     places = {buffer.device for buffer in snapshot.buffers}
     if len(places) == 1:
@@ -387,10 +381,7 @@ def _run_in_tiles(snapshot: Snapshot, device: Device) -> None:
 def _launch(device: Device, nodes: Sequence[Node]) -> None:
     """Compute nodes on the device, as a whole.
 
-    Raises
-    ------
-    AllocationError
-        There is not the memory for it.
+    Raises AllocationError: there is not the memory for it.
     """
     from . import out_of_core
 
@@ -430,10 +421,7 @@ def _finish_otherwise(snapshot: Snapshot, refused: journal.Refused) -> None:
 def compute_otherwise(nodes: Sequence[Node], refused: journal.Refused) -> None:
     """Compute nodes without a launch that the driver refuses.
 
-    Raises
-    ------
-    Exception
-        What the driver has said, where there is no other way.
+    Raises Exception: what the driver has said, where there is no other way.
     """
     from . import refused_builds as other_ways
 

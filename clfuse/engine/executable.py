@@ -296,9 +296,7 @@ class Planned:
             positions = [each for each, stored in schedule.stored.items() if stored == value]
             if not positions:
                 return None
-            return record_again(
-                positions[0], items, constants, schedule, places, is_done, begun
-            )
+            return record_again(positions[0], items, constants, schedule, places, is_done, begun)
 
         keeps = [(nodes[position], value) for position, value in schedule.keeps.items()]
         return leave(schedule, continued, keeps, places, tickets, whole=whole, again=again)
@@ -404,11 +402,7 @@ def _parts(schedule: Schedule, device: Device, inline: bool) -> list[_Part]:
 def program_of(part: Rendering, device: Device) -> Program:
     rendered = part.rendered
     return program.build(
-        device,
-        rendered.source,
-        rendered.name,
-        rendered.dtypes,
-        relaxed=rendered.relaxed,
+        device, rendered.source, rendered.name, rendered.dtypes, relaxed=rendered.relaxed,
         inline=part.inline,
     )
 

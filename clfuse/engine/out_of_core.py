@@ -73,10 +73,7 @@ def fits(schedule: Schedule, snapshot: Snapshot, pool: Pool) -> bool:
 def bring(snapshot: Snapshot) -> None:
     """Have all operands lie on the device before anything is launched, and note that they are used.
 
-    Raises
-    ------
-    AllocationError
-        There is no room for all of them.
+    Raises AllocationError: there is no room for all of them.
     """
     note_use(snapshot.buffers)
     for buffer in snapshot.buffers:
@@ -117,17 +114,10 @@ def describe(
 def run(roots: Sequence[Node], device: Device, evaluate: Evaluate, launch: Launch) -> None:
     """Compute nodes for which there was no memory together.
 
-    Parameters
-    ----------
-    roots : sequence of Node
-        None of them is computed.
-    evaluate, launch : callable
-        As `evaluate.evaluate_nodes`, and on the device without a way back to here.
+    roots: None of them is computed.
+    evaluate, launch: as `evaluate.evaluate_nodes`, and on the device without a way back to here.
 
-    Raises
-    ------
-    AllocationError
-        One of them cannot be computed in tiles. It is recorded as before.
+    Raises AllocationError: one of them cannot be computed in tiles. It is recorded as before.
     """
     pool = device.pool
     assert pool is not None
@@ -165,10 +155,7 @@ def _room_nbytes(pool: Pool) -> int:
 def _as_a_whole(node: Node, device: Device, launch: Launch) -> list[Node]:
     """Compute a node of which there are no parts; or return what to compute before.
 
-    Raises
-    ------
-    AllocationError
-        There is not the memory for it, and nothing to compute before.
+    Raises AllocationError: there is not the memory for it, and nothing to compute before.
     """
 
     def cut(leaf: Node, axis: int, start: int, stop: int) -> Node:

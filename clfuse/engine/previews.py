@@ -53,9 +53,7 @@ def corners(node: Node, places: Sequence[Sequence[Span]]) -> list[np.ndarray] | 
     return [host_view(part) for part in made]
 
 
-def _parts(
-    node: Node, places: Sequence[Sequence[Span]], axes: Sequence[int]
-) -> list[Node] | None:
+def _parts(node: Node, places: Sequence[Sequence[Span]], axes: Sequence[int]) -> list[Node] | None:
     """Nodes for the boxes, cut along one axis after the other; None where they take more than few
     elements."""
     slices = Slices(_cut)

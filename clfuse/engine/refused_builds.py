@@ -58,10 +58,8 @@ def build(planned: Planned, snapshot: Snapshot, device: Device) -> None:
     `planned` becomes that other plan, so that what was refused is not tried again when it comes
     back; where no kernels are left, it is `by_host`.
 
-    Raises
-    ------
-    KernelBuildError
-        A kernel that somebody wrote was refused, or one without which it cannot run.
+    Raises KernelBuildError: a kernel that somebody wrote was refused, or one without which it
+        cannot run.
 
     Warns
     -----
@@ -126,10 +124,7 @@ def compute(
     """Compute nodes without a launch that the driver refuses; `evaluate` runs kernels that somebody
     wrote.
 
-    Raises
-    ------
-    Exception
-        What the driver has said, where somebody wrote what was refused.
+    Raises Exception: what the driver has said, where somebody wrote what was refused.
 
     Warns
     -----
@@ -210,9 +205,7 @@ def _warn(path: str, what: str, instead: str) -> None:
 # -- on the host ----------------------------------------------------------------------------------
 
 
-def run(
-    snapshot: Snapshot, device: Device, evaluate: Callable[[Sequence[Node]], None]
-) -> None:
+def run(snapshot: Snapshot, device: Device, evaluate: Callable[[Sequence[Node]], None]) -> None:
     """Calculate the snapshot by NumPy, but for kernels that somebody wrote: `evaluate` runs these,
     one after the other, with their operands in memory."""
     beyond = [node for node in snapshot.nodes if _is_beyond(node)]

@@ -89,10 +89,7 @@ class Replay:
     device : Device
         Where it runs.
 
-    Attributes
-    ----------
-    inputs : list of int
-        Numbers of the cells whose bytes are read.
+    inputs (list of int): numbers of the cells whose bytes are read.
 
     Raises
     ------
@@ -226,12 +223,8 @@ class Replay:
         numbers : sequence of float or int
             The Python numbers among the arguments, and what is calculated of them.
 
-        Raises
-        ------
-        NoRoom
-            Memory is short; nothing has been launched.
-        NoKernels
-            The driver refuses a launch, and every array is as it was.
+        Raises NoRoom: memory is short; nothing has been launched.
+        Raises NoKernels: the driver refuses a launch, and every array is as it was.
         """
         if not self._roots:
             put([])

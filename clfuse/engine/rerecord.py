@@ -69,18 +69,11 @@ def record_again(
     """A node that computes what the node at `position` would be; None where that cannot be
     recorded, because what it is computed from was overwritten.
 
-    Parameters
-    ----------
-    items : sequence of tuple
-        Of the snapshot that the plan is for.
-    constants : sequence of Node or None
-        The snapshot's constants, by position.
-    places : sequence of Buffer
-        Where each value of the plan lies.
-    is_done : sequence of bool
-        Of every step, whether it was done.
-    begun : collection of int
-        Steps on the host that may have written a part.
+    items: of the snapshot that the plan is for.
+    constants: the snapshot's constants, by position.
+    places: where each value of the plan lies.
+    is_done: of every step, whether it was done.
+    begun: steps on the host that may have written a part.
     """
     whole, written = _whole_values(schedule, is_done, begun)
     partly = partly_there(items, schedule, is_done, begun)

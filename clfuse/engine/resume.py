@@ -98,10 +98,8 @@ class Rest:
 
         What fails is tried again at the next look.
 
-        Raises
-        ------
-        Exception
-            What the step says that `node` waits for, where `compute` cannot do without it.
+        Raises Exception: what the step says that `node` waits for, where `compute` cannot do
+            without it.
         """
         if not self._keeps or node.buffer is not None:
             return
@@ -166,9 +164,7 @@ class Rest:
         none of them where that cannot be."""
         made: dict[int, Node] = {}
         for value in values:
-            node = self._again and self._again(
-                value, self._state[0], self._are_done(), self._begun
-            )
+            node = self._again and self._again(value, self._state[0], self._are_done(), self._begun)
             if node is None:
                 return {}
             made[value] = node
@@ -286,17 +282,11 @@ def leave(
 ) -> bool:
     """Put the nodes of a plan in order that ended after as many steps as there are tickets.
 
-    Parameters
-    ----------
-    keeps : sequence of (Node, int)
-        Those that the plan computes.
-    places : list of Buffer
-        Where each value of the plan lies.
-    whole : bool
-        The nodes are of no graph: they stand for nothing before the plan, and for all of it
+    keeps: those that the plan computes.
+    places: where each value of the plan lies.
+    whole: the nodes are of no graph: they stand for nothing before the plan, and for all of it
         afterwards.
-    again : callable, optional
-        Records a value once more.
+    again: records a value once more.
 
     Returns
     -------
@@ -327,9 +317,7 @@ def leave(
     return True
 
 
-def _overwritten(
-    schedule: Schedule, places: Sequence[Buffer | None], done: int
-) -> set[Any]:
+def _overwritten(schedule: Schedule, places: Sequence[Buffer | None], done: int) -> set[Any]:
     """The buffers of the graph that the first `done` steps write to; and what a host function that
     is the next one may have written before it failed."""
     steps = schedule.steps

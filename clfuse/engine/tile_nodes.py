@@ -58,13 +58,10 @@ class Slices:
     cut, given : callable
         As `Cut` and `Given`.
 
-    Attributes
-    ----------
-    whole : dict of Node
-        What the parts that were made need all of, in the order in which it was met. Where it is not
-        in memory, it has to be computed, and the parts to be made again.
-    later : dict of Node
-        What cannot be cut before it is in memory, and how many elements of it were needed at most.
+    whole (dict of Node): what the parts that were made need all of, in the order in which it was
+        met. Where it is not in memory, it has to be computed, and the parts to be made again.
+    later (dict of Node): what cannot be cut before it is in memory, and how many elements of it
+        were needed at most.
     """
 
     def __init__(self, cut: Cut, given: Given = lambda node: node) -> None:
@@ -161,9 +158,7 @@ class Slices:
 
     # -- one kind of operation each ----------------------------------------------------------------
 
-    def _iota(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _iota(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         # A constant is no part of a plan's structure: one plan serves all parts.
         first = build.constant(np.int64(start))
 
@@ -172,9 +167,7 @@ class Slices:
 
         return (), make
 
-    def _map(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _map(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         needs = [self._broadcast(node, operand, axis, start, stop) for operand in inputs]
         shape = _with(node.shape, axis, stop - start)
 
@@ -183,9 +176,7 @@ class Slices:
 
         return needs, make
 
-    def _view(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _view(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         (source,) = inputs
         offset, strides = node.param
         shape = _with(node.shape, axis, stop - start)
@@ -253,9 +244,7 @@ class Slices:
                 before += extent
         return needs, lambda parts: build.concatenate(list(parts), node.param)
 
-    def _fold(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _fold(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         (source,) = inputs
         kept = [number for number in range(len(source.shape)) if number not in node.param]
         shape = _with(node.shape, axis, stop - start)
@@ -265,9 +254,7 @@ class Slices:
 
         return [(source, kept[axis], start, stop)], make
 
-    def _scan(
-        self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int
-    ) -> Any:
+    def _scan(self, node: Node, inputs: tuple[Node, ...], axis: int, start: int, stop: int) -> Any:
         if axis in node.param:
             return None
         return self._map(node, inputs, axis, start, stop)

@@ -63,12 +63,8 @@ class _Tile:
 class Stream:
     """Computes targets of one extent, tile by tile.
 
-    Attributes
-    ----------
-    rows : int
-        Of a tile; fewer where there was no memory.
-    is_ahead : bool
-        Whether the next tile goes to the device while one is computed.
+    rows (int): of a tile; fewer where there was no memory.
+    is_ahead (bool): whether the next tile goes to the device while one is computed.
     """
 
     def __init__(
@@ -134,10 +130,7 @@ class Stream:
     def _smaller(self, error: AllocationError) -> None:
         """Take less memory for a tile.
 
-        Raises
-        ------
-        AllocationError
-            It cannot be less.
+        Raises AllocationError: it cannot be less.
         """
         pool = self.device.pool
         assert pool is not None
@@ -227,10 +220,7 @@ def commit_tiles(made: list[tuple[Node, Any]]) -> None:
 def _results_of(targets: list[Target]) -> list[_Result]:
     """Memory of the host for what is computed.
 
-    Raises
-    ------
-    AllocationError
-        It has not as much.
+    Raises AllocationError: it has not as much.
     """
     needed = sum([nbytes_of(target.node) for target in targets if target.how != FOLD])
     there = host_nbytes()

@@ -55,9 +55,7 @@ class nditer:
     ) -> None:
         operands, written = _all_lent(op, op_flags, "nditer")
         object.__setattr__(self, "_written", written)
-        object.__setattr__(
-            self, "_iterator", np.nditer(operands, flags, op_flags, *args, **kwargs)
-        )
+        object.__setattr__(self, "_iterator", np.nditer(operands, flags, op_flags, *args, **kwargs))
 
     @classmethod
     def _around(cls, iterator: Any, written: _Written) -> nditer:

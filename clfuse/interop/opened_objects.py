@@ -55,9 +55,7 @@ class Compiled(Solver):
         return self._opened(self._solver)(*args, **kwargs)
 
 
-def with_open_method(
-    function: Callable[..., Any], name: str, opened: Opened
-) -> Callable[..., Any]:
+def with_open_method(function: Callable[..., Any], name: str, opened: Opened) -> Callable[..., Any]:
     """`function`, whose result's method `name` is `opened`: it takes our arrays."""
 
     @functools.wraps(function)

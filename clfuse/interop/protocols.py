@@ -360,11 +360,8 @@ def to_dlpack(handle: Handle, stream: Any, max_version: Any, dl_device: Any, cop
     Before version 1.0 the protocol cannot say that memory must not be written to: whoever asks for
     such a snapshot promises it.
 
-    Raises
-    ------
-    BufferError
-        ``copy=False`` on a device that does not work in the host's memory, another `dl_device` than
-        the host.
+    Raises BufferError: ``copy=False`` on a device that does not work in the host's memory, another
+        `dl_device` than the host.
     """
     if copy is not None:
         copy = bool(copy)

@@ -50,9 +50,7 @@ def settle() -> None:
         _settled[0] = None
 
 
-def finish_below(
-    nodes: Iterable[Node], compute: Callable[[Sequence[Node], Refused], None]
-) -> None:
+def finish_below(nodes: Iterable[Node], compute: Callable[[Sequence[Node], Refused], None]) -> None:
     """Do the rest of every plan that these nodes, or what they are computed from, wait for.
 
     `compute` computes nodes in another way than by kernels that were refused.

@@ -145,11 +145,8 @@ class Part(Node):
 class Launch(Node):
     """A launch; `param` is its `Spec`, made by `close` when it is first read.
 
-    Attributes
-    ----------
-    parts : list of weak references to its PARTs
-    close : callable or None
-        Makes the spec; None once it is made.
+    parts: weak references to its PARTs.
+    close: makes the spec; None once it is made.
     """
 
     __slots__ = ("__weakref__", "_spec", "close", "parts")

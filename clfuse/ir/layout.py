@@ -150,9 +150,7 @@ def linearize(
     return offset, tuple(strides)
 
 
-def reach(
-    shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
-) -> tuple[int, int]:
+def reach(shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> tuple[int, int]:
     """The first and the last element of a region that is not empty.
 
     >>> reach((2, 3), 10, (-4, 1))

@@ -70,17 +70,12 @@ a device with memory of its own they never do so in place (`clfuse.engine.resume
 class Op:
     """What a node computes, without its inputs; one object for equal contents, so `is` compares.
 
-    Attributes
-    ----------
-    row : Ufunc, scalar_functions.Function or None
-        Of MAP: the op table's row, or a function that a user wrote.
-    host : callable or None
-        Of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
+    row: of MAP: the op table's row, or a function that a user wrote.
+    host: of MAP: NumPy's function for it, None where there is none; not set before `interpret` has
         asked.
-    plain : Op
-        Itself, or what a `loud` one computes: plans are made of plain ones, but for library calls.
-    called : str
-        What NumPy names in its warnings.
+    plain (Op): itself, or what a `loud` one computes: plans are made of plain ones, but for library
+        calls.
+    called (str): what NumPy names in its warnings.
     """
 
     __slots__ = (
@@ -155,27 +150,19 @@ def structural(kind: Kind, name: str, dtype: np.dtype) -> Op:
 class Node:
     """One array-valued operation; immutable in value.
 
-    Attributes
-    ----------
-    op : Op
-    inputs : tuple of Node
-    shape : tuple of int
-    dtype : numpy.dtype
-    param : hashable
-        What `Kind` says; for a constant the NumPy scalar, which is never compared.
-    buffer : runtime.memory.blocks.Buffer or None
-        The bytes, C-contiguous, once they exist.
-    computed : bool
-        An earlier evaluation computed this value without storing it: the next one stores it.
-    measured : tuple of int
-        Smallest and largest element of an integer array that was looked at (`value_ranges`); unset
-        until then, because setting it would cost every node time.
-    tally : Any
-        Of a mask that selected something: how many elements it selects. Not set otherwise.
-    kernel : str
-        The kernel in Python whose call has this value, for `explain`. Not set otherwise.
-    line : int
-        The statement that has recorded it, as who reports numbers them (`events.recorders`). Not
+    op (Op)
+    inputs (tuple of Node)
+    shape (tuple of int)
+    dtype (numpy.dtype)
+    param (hashable): what `Kind` says; for a constant the NumPy scalar, which is never compared.
+    buffer (runtime.memory.blocks.Buffer or None): the bytes, C-contiguous, once they exist.
+    computed (bool): an earlier evaluation computed this value without storing it: the next one
+        stores it.
+    measured: smallest and largest element of an integer array that was looked at (`value_ranges`);
+        unset until then, because setting it would cost every node time.
+    tally: of a mask that selected something: how many elements it selects. Not set otherwise.
+    kernel: the kernel in Python whose call has this value, for `explain`. Not set otherwise.
+    line: the statement that has recorded it, as who reports numbers them (`events.recorders`). Not
         set otherwise.
     """
 
@@ -246,11 +233,8 @@ class LateNode(Node):
 class Storage:
     """The cell that arrays share: writing through any of them rebinds `node`.
 
-    Attributes
-    ----------
-    node : Node
-    rows : int
-        How many rows were asked for while it was only recorded. Not set before that.
+    node (Node)
+    rows: how many rows were asked for while it was only recorded. Not set before that.
     """
 
     __slots__ = ("__weakref__", "node", "rows")
@@ -342,12 +326,8 @@ class Boundary:
     it was. So code at the beginning of a statement (subscripts, in-place operators) looks at `due`,
     and calls `reached`.
 
-    Attributes
-    ----------
-    full : bool
-        Enough was recorded.
-    due : bool
-        And a write has been recorded since then.
+    full (bool): enough was recorded.
+    due (bool): and a write has been recorded since then.
     """
 
     __slots__ = ("due", "full")

@@ -26,20 +26,12 @@ FUNCTIONS_KEPT: Final = 1024
 class Function:
     """A function in OpenCL C; equal functions have equal text.
 
-    Attributes
-    ----------
-    name : str
-        An identifier that belongs to this text alone, in every kernel that it may come into.
-    text : str
-        What defines it: ``static inline``, of `register_type` parameters.
-    dtypes : tuple of numpy.dtype
-        Of the parameters; no bool. A half is a float here, rounded to a half before and after.
-    dtype : numpy.dtype
-        Of the result; no bool.
-    weight : float
-        What a call costs, in additions.
-    preamble : str
-        What stands above it, once in a source that needs it; all names in it are its own.
+    name: an identifier that belongs to this text alone, in every kernel that it may come into.
+    text: what defines it: ``static inline``, of `register_type` parameters.
+    dtypes: of the parameters; no bool. A half is a float here, rounded to a half before and after.
+    dtype: of the result; no bool.
+    weight: what a call costs, in additions.
+    preamble: what stands above it, once in a source that needs it; all names in it are its own.
     """
 
     name: str

@@ -31,12 +31,8 @@ def require_room(
 ) -> tuple[int, ...]:
     """`shape`, if an array of it is possible.
 
-    Raises
-    ------
-    ValueError
-        NumPy's, for more bytes than an integer counts.
-    MemoryError
-        NumPy's, for more than `most`.
+    Raises ValueError: NumPy's, for more bytes than an integer counts.
+    Raises MemoryError: NumPy's, for more than `most`.
 
     Examples
     --------

@@ -32,24 +32,18 @@ COMPUTED = 2
 class Snapshot:
     """The nodes below the requested ones.
 
-    Attributes
-    ----------
-    nodes : list of Node, topological
-    items : list of tuple
-        ``(op, shape, param, input positions...)``; a buffer is ``(None, shape, number, dtype)``, a
-        constant ``(op,)``: its value is not part of the structure.
-    flags : bytes, LIVE and COMPUTED bits a node
-    roots : tuple of int, positions of what was asked for
-    structure : Snapshot or None
-        Of a graph that was recognised: the snapshot without nodes and buffers that all like it
-        share.
-    ready : object
-        Of a structure that is known: what evaluates the next one like it (`engine.evaluate`), or
-        None.
-    prepared : dict
-        Of a structure that is known: how NumPy goes through it (`interpreter.interpret`).
-    facts : dict
-        Of a structure that is known: what else was found out about it (`fact`).
+    nodes: topological
+    items (list of tuple): ``(op, shape, param, input positions...)``; a buffer is ``(None, shape,
+        number, dtype)``, a constant ``(op,)``: its value is not part of the structure.
+    flags: LIVE and COMPUTED bits a node
+    roots: positions of what was asked for
+    structure (Snapshot or None): of a graph that was recognised: the snapshot without nodes and
+        buffers that all like it share.
+    ready (object): of a structure that is known: what evaluates the next one like it
+        (`engine.evaluate`), or None.
+    prepared (dict): of a structure that is known: how NumPy goes through it
+        (`interpreter.interpret`).
+    facts (dict): of a structure that is known: what else was found out about it (`fact`).
     """
 
     __slots__ = (

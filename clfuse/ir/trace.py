@@ -158,28 +158,23 @@ class Trace:
     cells : sequence of Storage
         The arguments' cells, numbered first.
 
-    Attributes
-    ----------
-    cells : list of Storage
-        Every cell from before the trace that it read or wrote; the index is the cell's number.
-    placeholders : list of Node
-        What reading each gave.
-    values : dict
-        Cell -> the node it has in the trace; another than its placeholder where it was written.
-    generators : dict
-        Bit generator -> its number, how often it was drawn from, and the node of its key.
-    indices : list of (int, tuple, int)
-        Cells whose values select: number, views of it in order, extent that they must lie in.
-    numbers : int
-        How many Python numbers the arguments have.
-    calculations : list of callable
-        What was computed of them: each step gets all numbers so far, and gives the next.
-    looked_at : set of int
-        Numbers among the arguments whose value the function has read.
-    traced_in_vain : set of int
-        Those that were taken for arrays: the function has to be traced again, with their values.
-    error : JitError or None
-        The first refusal. The function may have caught it, but took a way that no replay would.
+    cells (list of Storage): every cell from before the trace that it read or wrote; the index is
+        the cell's number.
+    placeholders (list of Node): what reading each gave.
+    values (dict): cell -> the node it has in the trace; another than its placeholder where it was
+        written.
+    generators (dict): bit generator -> its number, how often it was drawn from, and the node of its
+        key.
+    indices (list of (int, tuple, int)): cells whose values select: number, views of it in order,
+        extent that they must lie in.
+    numbers (int): how many Python numbers the arguments have.
+    calculations (list of callable): what was computed of them: each step gets all numbers so far,
+        and gives the next.
+    looked_at (set of int): numbers among the arguments whose value the function has read.
+    traced_in_vain (set of int): those that were taken for arrays: the function has to be traced
+        again, with their values.
+    error (JitError or None): the first refusal. The function may have caught it, but took a way
+        that no replay would.
     """
 
     def __init__(self, name: str, device: Any, cells: Sequence[Storage]) -> None:

@@ -256,9 +256,7 @@ def _one_by_one(last: Modification, node: Node, places: npt.NDArray[np.int64]) -
     return node
 
 
-def _on_grids(
-    last: Modification, node: Node, places: npt.NDArray[np.int64]
-) -> Node | None:
+def _on_grids(last: Modification, node: Node, places: npt.NDArray[np.int64]) -> Node | None:
     """One write a grid; None where there are too many, or where parts overlap."""
     operand = last._operand
     assert operand is not None
@@ -283,9 +281,7 @@ def _on_grids(
     return node
 
 
-def _spread(
-    operand: Node, extents: _Shape, offset: int, steps: _Shape, region: _Shape
-) -> Node:
+def _spread(operand: Node, extents: _Shape, offset: int, steps: _Shape, region: _Shape) -> Node:
     """The views that statements take, on a grid of `extents`, in front of the axes of `region`."""
     wanted, strides = operand.shape, operand.param[1]
     if any(steps):
@@ -295,9 +291,7 @@ def _spread(
     return view(operand.inputs[0], wanted, offset, strides)
 
 
-def _scattered(
-    last: Modification, node: Node, places: npt.NDArray[np.int64]
-) -> Node | None:
+def _scattered(last: Modification, node: Node, places: npt.NDArray[np.int64]) -> Node | None:
     """One write over all parts that lie between those that are written, of which the others stay
     as they are: a table says which. None where that is too many, or where parts overlap."""
     op, operand = last._loop, last._operand

@@ -180,8 +180,7 @@ ROWS: Final = (
         "signed": "convert_uchar{W}(popcount(abs({0})))",  # of the magnitude, as Python's
         "unsigned": "convert_uchar{W}(popcount({0}))",
     }, weight=4),
-    property_of_floats("isnan", "({0} != {0})",
-                       "({0}.x != {0}.x || {0}.y != {0}.y)", "({I})(0)"),
+    property_of_floats("isnan", "({0} != {0})", "({0}.x != {0}.x || {0}.y != {0}.y)", "({I})(0)"),
     property_of_floats("isinf", "(fabs({0}) == ({T})(INFINITY))",
                        "(fabs({0}.x) == INFINITY || fabs({0}.y) == INFINITY)", "({I})(0)"),
     property_of_floats("isfinite", "(fabs({0}) < ({T})(INFINITY))",

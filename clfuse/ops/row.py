@@ -26,14 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
-
-CLASSES: Final = ("bool", "signed", "unsigned", "float", "complex")
-"""The keys of `Ufunc.expressions` that stand for many dtypes."""
 
 
 def class_of(dtype_name: str) -> str:
-    """Return the class of a dtype: the key that is looked up after the dtype's own name.
+    """Return the class of a dtype: the key that is looked up after the dtype's own name; one of
+    bool, signed, unsigned, float and complex.
 
     Examples
     --------
@@ -52,45 +49,32 @@ def class_of(dtype_name: str) -> str:
 class Ufunc:
     """One element-wise function, with an OpenCL C expression for every class that is native.
 
-    Attributes
-    ----------
-    name
-        NumPy's own name of the ufunc (``numpy.mod.__name__`` is ``"remainder"``), or a name of ours
-        for what NumPy's public functions are made of (``"real"``, ``"where"``).
-    arity
-        How many operands the expression has.
-    expressions
-        Key to OpenCL C.  A key is a dtype's name, a class, or the names of all input dtypes joined
-        by commas where these differ (``"int64,uint64"``).  A class that is missing is not native.
-        ``"complexes"`` is for several complex numbers in one vector, as they lie in memory;
-        `kernels/lib/complexes.cl` says what ``{T} {V} {I} {R} {W}`` are there, and ``{M}`` are the
-        integers with the lanes of ``{T}``.  Without it they are computed one after the other.
-    define
-        Key to text that must stand once above the kernel, for this dtype and width: one
+    name: NumPy's own name of the ufunc (``numpy.mod.__name__`` is ``"remainder"``), or a name of
+        ours for what NumPy's public functions are made of (``"real"``, ``"where"``).
+    arity: how many operands the expression has.
+    expressions: key to OpenCL C.  A key is a dtype's name, a class, or the names of all input
+        dtypes joined by commas where these differ (``"int64,uint64"``).  A class that is missing is
+        not native. ``"complexes"`` is for several complex numbers in one vector, as they lie in
+        memory; `kernels/lib/complexes.cl` says what ``{T} {V} {I} {R} {W}`` are there, and ``{M}``
+        are the integers with the lanes of ``{T}``.  Without it they are computed one after the
+        other.
+    define: key to text that must stand once above the kernel, for this dtype and width: one
         definition a line, each needing only those before it; equal lines are one line.  No text
         means that nothing need stand there.
-    libraries
-        Names of the files in ``kernels/lib`` whose text must come before a `define` text, and after
-        ``#pragma OPENCL FP_CONTRACT OFF``.
-    weight
-        Cost of one evaluation in additions.
-    ulp
-        Allowed distance of a float result from the exact one; 0 promises NumPy's bits.
-    complex_ulp
-        The same for complex results, where the distance is taken in the plane, in units in the last
-        place of the larger part.
-    typed_by
-        The operand that gives the key and ``{T}``.
-    each_number
-        Whether the `define` text of ``"complexes"`` calls ``each_complex_<name>_{T}``, which is the
-        expression of ``"complex"`` for one number after the other.
-    output
-        Output dtype of an internal row: a dtype name, ``"same"`` or ``"real"`` (the part of a
+    libraries: names of the files in ``kernels/lib`` whose text must come before a `define` text,
+        and after ``#pragma OPENCL FP_CONTRACT OFF``.
+    weight: cost of one evaluation in additions.
+    ulp: allowed distance of a float result from the exact one; 0 promises NumPy's bits.
+    complex_ulp: the same for complex results, where the distance is taken in the plane, in units in
+        the last place of the larger part.
+    typed_by: the operand that gives the key and ``{T}``.
+    each_number: whether the `define` text of ``"complexes"`` calls ``each_complex_<name>_{T}``,
+        which is the expression of ``"complex"`` for one number after the other.
+    output: output dtype of an internal row: a dtype name, ``"same"`` or ``"real"`` (the part of a
         complex one).  Empty for NumPy's own ufuncs, whose `resolve_dtypes` knows.
-    define_lanes
-        Like `define`, for vectors on CPUs, by dtype name; there may also be ``{F}``, the float type
-        with the same lanes that holds the integers (float up to 16 bits), and ``{P}``, the integer
-        type by which it becomes one of up to 32 bits.
+    define_lanes: like `define`, for vectors on CPUs, by dtype name; there may also be ``{F}``, the
+        float type with the same lanes that holds the integers (float up to 16 bits), and ``{P}``,
+        the integer type by which it becomes one of up to 32 bits.
     """
 
     name: str
@@ -125,20 +109,14 @@ class Ufunc:
 class Reduction:
     """A binary ufunc that folds an axis.
 
-    Attributes
-    ----------
-    name
-        NumPy's name of the ufunc; its row in `UFUNCS` combines two partial results.
-    identity
-        Class or dtype name to the OpenCL C text of the value that changes nothing, formatted with
-        ``{T}`` and ``{S}``; a class is missing where there is none, and then a reduction starts
-        with its first element.
-    pairwise
-        Whether NumPy sums pairwise: partial results must then be combined in a tree of bounded
-        depth so as not to be less accurate.
-    neutral
-        Whether `identity` is NumPy's own, so that an empty axis gives it.  Otherwise it only fills
-        lanes and an empty axis is NumPy's ValueError.
+    name: NumPy's name of the ufunc; its row in `UFUNCS` combines two partial results.
+    identity: class or dtype name to the OpenCL C text of the value that changes nothing, formatted
+        with ``{T}`` and ``{S}``; a class is missing where there is none, and then a reduction
+        starts with its first element.
+    pairwise: whether NumPy sums pairwise: partial results must then be combined in a tree of
+        bounded depth so as not to be less accurate.
+    neutral: whether `identity` is NumPy's own, so that an empty axis gives it.  Otherwise it only
+        fills lanes and an empty axis is NumPy's ValueError.
     """
 
     name: str
@@ -155,15 +133,10 @@ class Reduction:
 class FaultyBuiltins:
     """Builtins that one runtime has wrong or slow, and what its kernels use instead.
 
-    Attributes
-    ----------
-    platform
-        Regular expression for the platform's name.
-    expressions
-        (ufunc name, dtype name) to the OpenCL C that replaces the row's expression there; what it
-        calls is in the row's `define` text on every device.
-    reason
-        What was measured.
+    platform: regular expression for the platform's name.
+    expressions: (ufunc name, dtype name) to the OpenCL C that replaces the row's expression there;
+        what it calls is in the row's `define` text on every device.
+    reason: what was measured.
     """
 
     platform: str

@@ -127,11 +127,7 @@ _REGROUPED: Final = tuple(
 """Products whose order is free, where NumPy's `multiply.accumulate` has one."""
 
 UFUNCS: Final = _by_name(
-    arithmetic.ROWS,
-    _REGROUPED,
-    comparison.ROWS,
-    transcendental.ROWS,
-    internal.ROWS,
+    arithmetic.ROWS, _REGROUPED, comparison.ROWS, transcendental.ROWS, internal.ROWS,
     tuple(SELECTED.values()),
 )
 """Name -> row."""

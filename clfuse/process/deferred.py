@@ -83,14 +83,9 @@ class Wrapping:
 class Deferring(Wrapping):
     """Leaves a module's text for later, when the original loader runs it.
 
-    Parameters
-    ----------
-    original
-        The loader that the import system has found.
-    names
-        What the module has meanwhile.
-    around
-        A context in which its text is to run.
+    original: the loader that the import system has found.
+    names: what the module has meanwhile.
+    around: a context in which its text is to run.
     """
 
     def __init__(

@@ -151,9 +151,7 @@ class Cost:
         once = weight * self._per_weight
         return reads * once, once + self.through_memory(itemsize) + reads * cached
 
-    def stores_for_reads(
-        self, weight: float, loaded: float, itemsize: int, reads: float
-    ) -> bool:
+    def stores_for_reads(self, weight: float, loaded: float, itemsize: int, reads: float) -> bool:
         """Whether a value goes through memory that one kernel reads `reads` times an element.
 
         Computed again, its inputs are still in the cache, as it would be itself. Measured on two
@@ -165,9 +163,7 @@ class Cost:
         again, stored = self._rereads(weight, loaded, itemsize, reads)
         return reads > 1 and again > stored
 
-    def reason_for_reads(
-        self, weight: float, loaded: float, itemsize: int, reads: float
-    ) -> str:
+    def reason_for_reads(self, weight: float, loaded: float, itemsize: int, reads: float) -> str:
         """What `stores_for_reads` has compared."""
         again, stored = self._rereads(weight, loaded, itemsize, reads)
         return (

@@ -24,20 +24,13 @@ roots."""
 class Table:
     """What a kernel reads besides its operands.
 
-    Attributes
-    ----------
-    kind : str
-        ``roots``: ``exp(-2 pi i k / n)`` for ``k < n``; ``parts``: those of `FINE` successive
-        ``k``, then those of every multiple of it. ``chirp``: ``exp(-pi i k * k / n)`` for
-        ``k < n``; ``spectrum``: the transform of its conjugate, periodic with `length`, divided by
+    kind: ``roots``: ``exp(-2 pi i k / n)`` for ``k < n``; ``parts``: those of `FINE` successive
+        ``k``, then those of every multiple of it. ``chirp``: ``exp(-pi i k * k / n)`` for ``k <
+        n``; ``spectrum``: the transform of its conjugate, periodic with `length`, divided by
         `length`.
-    n : int
-    is_inverse : bool
-        Whether all of them are conjugated.
-    char : str
-        The dtype's character, ``F`` or ``D``.
-    length : int
-        Of a spectrum.
+    is_inverse: whether all of them are conjugated.
+    char: the dtype's character, ``F`` or ``D``.
+    length: of a spectrum.
     """
 
     kind: str

@@ -14,15 +14,13 @@ from clfuse.ir.snapshot import COMPUTED, LIVE, Snapshot
 class Graph:
     """Columns over merged nodes, in topological order.
 
-    Attributes
-    ----------
-    kinds, ops, shapes, dtypes, params, inputs, sizes : list, one entry a node
-    buffer : list of int or None, the graph buffer a leaf lies in
-    constant : list of int or None, position of a constant in the snapshot
-    live, computed, requested : list of bool
-    members : list of list of int, snapshot positions merged into the node
-    original : Graph or None, what `rewrite.rerolling` made this graph of
-    moved : list of int, where its nodes are in this one; -1 for those that are gone
+    kinds, ops, shapes, dtypes, params, inputs, sizes: one entry a node
+    buffer: the graph buffer a leaf lies in
+    constant: position of a constant in the snapshot
+    live, computed, requested (list of bool)
+    members: snapshot positions merged into the node
+    original: what `rewrite.rerolling` made this graph of
+    moved: where its nodes are in this one; -1 for those that are gone
     """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:

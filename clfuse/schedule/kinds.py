@@ -17,31 +17,21 @@ import numpy as np
 class KernelKind:
     """One kind of kernel. Kinds are compared by identity.
 
-    Attributes
-    ----------
-    name : str
-        As plans show it; labels of kernels begin with it, so it is a name in OpenCL C.
-    elementwise : bool
-        Each iteration reads and stores elements for its own index, and nothing else happens.
-    folds : bool
-        The last dimensions are folded by accumulators.
-    scans : bool
-        There are `Prefix` items along the last dimension.
-    stays_apart : str
-        Why such a kernel takes in no kernel over other ranges, as a reason for users; empty where
-        it may.
-    stores_elsewhere : bool
-        It stores at other elements than those that it has just read.
-    stores_side_by_side : bool
-        It stores as many elements as are selected, whatever the accesses of its stores say.
-    by_tiles : bool
-        It walks tiles, and reads borders around each of them: another tile may need what a tile has
-        read where it writes.
-    has_given_pieces : bool
-        Its range is cut into pieces of a given length, each of which has a result: it takes in
-        nothing that makes the range longer.
-    free : frozenset of str
-        The fields of its records' geometry on which no result depends, where arithmetic is exact:
+    name: as plans show it; labels of kernels begin with it, so it is a name in OpenCL C.
+    elementwise: each iteration reads and stores elements for its own index, and nothing else
+        happens.
+    folds: the last dimensions are folded by accumulators.
+    scans: there are `Prefix` items along the last dimension.
+    stays_apart: why such a kernel takes in no kernel over other ranges, as a reason for users;
+        empty where it may.
+    stores_elsewhere: it stores at other elements than those that it has just read.
+    stores_side_by_side: it stores as many elements as are selected, whatever the accesses of its
+        stores say.
+    by_tiles: it walks tiles, and reads borders around each of them: another tile may need what a
+        tile has read where it writes.
+    has_given_pieces: its range is cut into pieces of a given length, each of which has a result: it
+        takes in nothing that makes the range longer.
+    free: the fields of its records' geometry on which no result depends, where arithmetic is exact:
         tuning may choose them (`schedule.shape.variants`). Not those that fix in which order
         something is added up, selected or stored; nor `streams`, of which the next kernels feel
         most.
@@ -84,10 +74,7 @@ EXPAND: Final = KernelKind("expand", stays_apart="selects elements")
 """Packed elements, put back where a mask is true."""
 
 TALLY: Final = KernelKind(
-    "tally",
-    stays_apart="counts in local memory",
-    stores_elsewhere=True,
-    stores_side_by_side=True,
+    "tally", stays_apart="counts in local memory", stores_elsewhere=True, stores_side_by_side=True
 )
 """Elements counted by their places, or their weights added up, piece by piece in local memory."""
 

@@ -95,14 +95,12 @@ Numbers = Mapping[int, np.dtype]
 class Rounds:
     """A loop of registers.
 
-    Attributes
-    ----------
-    steps : tuple of Step, those of the first round
-    sources : for each of these steps, where its operands come from
-    count : int, how many rounds there are
-    initial : dict, (position, back) -> the register that stands for it in the first round
-    left : dict, register -> (position, back): what is used after the loop
-    numbers : tuple of tuple of int, for each operand that is `Each`: the register in each round
+    steps: those of the first round
+    sources: where its operands come from
+    count: how many rounds there are
+    initial: (position, back) -> the register that stands for it in the first round
+    left: register -> (position, back): what is used after the loop
+    numbers: for each operand that is `Each`: the register in each round
     """
 
     steps: tuple[Step, ...]

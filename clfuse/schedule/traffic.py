@@ -38,9 +38,7 @@ def reads_of(kernel: Kernel, schedule: Schedule) -> list[Use]:
                 continue
             elements = _elements(item, lengths)
             whole = schedule.values[item.value].nbytes
-            nbytes = min(
-                elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1], whole
-            )
+            nbytes = min(elements * item.dtype.itemsize + before.get(item.value, ("", 0))[1], whole)
             known = moved.get(item.value, ("", 0))[1]
             if kernel.kind.by_tiles and not phase.stores:  # borders of arrays, none read twice
                 nbytes = min(known + nbytes, whole)

@@ -38,10 +38,7 @@ class PlanError(AssertionError):
 def verify(schedule: Schedule) -> None:
     """Raise PlanError unless the schedule can run.
 
-    Raises
-    ------
-    PlanError
-        Naming the launch, the value and the invariant.
+    Raises PlanError: naming the launch, the value and the invariant.
     """
     hazards = Hazards(schedule, _fail)
     for position, launch in enumerate(schedule.launches):

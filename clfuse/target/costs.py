@@ -18,61 +18,44 @@ __all__ = ["COSTS", "Costs"]
 class Costs:
     """What NumPy takes on the host, and what a device takes besides the work of its kernels.
 
-    Attributes
-    ----------
-    addition_ns : float
-        NumPy, for an addition of two elements; rows of the op tables count their weights in these.
-    call_ns : float
-        Calling one of NumPy's functions, beside the work.
-    node_ns : float
-        Work that an operation may bring along and still be NumPy's: recording it takes longer.
-    map_ns : float
-        Seeing a buffer of a device that shares the host's memory.
-    library_additions, gather_additions, blas_additions : float
-        Additions for an element of a library's operands (a sort of some thousand elements), for an
-        element that is chosen by its index, for a product of two elements and its addition by BLAS.
-    loop_additions, fold_loop_additions : float
-        Additions for each of NumPy's inner loops, of operations by elements and of folds: of three
-        columns ``points - centre`` takes 4 to 5 ns a row beside its elements, a sum of rows 13.
-    philox_ns : float
-        A draw of random bits without the compiled part: a hundred calls of NumPy's.
-    cached_nbytes : int
-        Up to this size NumPy's results stay in a processor's cache, and in memory that was used
-        before.
-    fresh_nbyte_ns : float
-        A byte of a larger result beside the calculation: 10 GB/s. Of float64 an addition took 1.2
-        to 1.8 ns an element then, of float32 0.5 to 1.5.
-    interpreted_ns : float
-        An operation of a kernel in Python that NumPy calculates, with recording it: a step of a
-        wave took 70 us of 14 operations, and 5 (PoCL) to 8 (Intel's runtime) as a launch.
-    planning_ns : float
-        Planning and rendering an operation, at least: 0.1 ms where operations fuse, 0.6 ms where
-        each is a launch of its own, as in a recurrence over the rows of an array.
-    building_ns : float
-        The driver's part for an operation that no earlier run has built: 0.5 to 1 ms (PoCL), where
-        a round of 800 operations on 128 x 128 cells becomes seven kernels.
-    function_building_ns : float
-        The same of an exponential, a sine and their kind, each of which is a hundred lines there:
-        25 to 50 ms of processor time (PoCL), 6 (`exp`) to 120 (`sin`) on Intel's runtime.
-    program_ns : float
-        What the compiler takes for any program, however small: processor time (PoCL).
-    opening_ns : float
-        Looking for the devices, opening one, and importing what plans.
-    wake_ns : float
-        Waking a CPU's threads for a plan, and waiting for them: processor time, on all cores. One
-        launch with its wait takes 60 to 90 us.
-    launch_ns : float
-        Each launch: in a row of 98, of 400 elements each, it was 10 (PoCL) to 20 us (Intel's
+    addition_ns: NumPy, for an addition of two elements; rows of the op tables count their weights
+        in these.
+    call_ns: calling one of NumPy's functions, beside the work.
+    node_ns: work that an operation may bring along and still be NumPy's: recording it takes longer.
+    map_ns: seeing a buffer of a device that shares the host's memory.
+    library_additions, gather_additions, blas_additions: additions for an element of a library's
+        operands (a sort of some thousand elements), for an element that is chosen by its index, for
+        a product of two elements and its addition by BLAS.
+    loop_additions, fold_loop_additions: additions for each of NumPy's inner loops, of operations by
+        elements and of folds: of three columns ``points - centre`` takes 4 to 5 ns a row beside its
+        elements, a sum of rows 13.
+    philox_ns: a draw of random bits without the compiled part: a hundred calls of NumPy's.
+    cached_nbytes: up to this size NumPy's results stay in a processor's cache, and in memory that
+        was used before.
+    fresh_nbyte_ns: a byte of a larger result beside the calculation: 10 GB/s. Of float64 an
+        addition took 1.2 to 1.8 ns an element then, of float32 0.5 to 1.5.
+    interpreted_ns: an operation of a kernel in Python that NumPy calculates, with recording it: a
+        step of a wave took 70 us of 14 operations, and 5 (PoCL) to 8 (Intel's runtime) as a launch.
+    planning_ns: planning and rendering an operation, at least: 0.1 ms where operations fuse, 0.6 ms
+        where each is a launch of its own, as in a recurrence over the rows of an array.
+    building_ns: the driver's part for an operation that no earlier run has built: 0.5 to 1 ms
+        (PoCL), where a round of 800 operations on 128 x 128 cells becomes seven kernels.
+    function_building_ns: the same of an exponential, a sine and their kind, each of which is a
+        hundred lines there: 25 to 50 ms of processor time (PoCL), 6 (`exp`) to 120 (`sin`) on
+        Intel's runtime.
+    program_ns: what the compiler takes for any program, however small: processor time (PoCL).
+    opening_ns: looking for the devices, opening one, and importing what plans.
+    wake_ns: waking a CPU's threads for a plan, and waiting for them: processor time, on all cores.
+        One launch with its wait takes 60 to 90 us.
+    launch_ns: each launch: in a row of 98, of 400 elements each, it was 10 (PoCL) to 20 us (Intel's
         runtime).
-    inline_ns, inline_launch_ns : float
-        The same where the calling thread runs the kernel. The first has a part in it that NumPy's
-        way has too: to have a plan again, to hand it to the driver, to see the result.
-    copy_ns, copied_nbyte_ns : float
-        A small array's copy for a kernel, and each byte of it.
-    kernel_share, inline_share : float
-        What kernels take of the time that NumPy takes for the elements, on all cores and on one.
-        Those on one pass over memory less often, and calculate as NumPy does: exponentials of
-        20,000 took 1.1, twelve operations .4.
+    inline_ns, inline_launch_ns: the same where the calling thread runs the kernel. The first has a
+        part in it that NumPy's way has too: to have a plan again, to hand it to the driver, to see
+        the result.
+    copy_ns, copied_nbyte_ns: a small array's copy for a kernel, and each byte of it.
+    kernel_share, inline_share: what kernels take of the time that NumPy takes for the elements, on
+        all cores and on one. Those on one pass over memory less often, and calculate as NumPy does:
+        exponentials of 20,000 took 1.1, twelve operations .4.
     """
 
     addition_ns: float = 0.4

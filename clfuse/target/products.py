@@ -148,9 +148,7 @@ def pieces_of_inner(
     return best
 
 
-def _suitable(
-    shape: tuple[int, ...], dtype: np.dtype, traits: DeviceTraits
-) -> list[ProductTile]:
+def _suitable(shape: tuple[int, ...], dtype: np.dtype, traits: DeviceTraits) -> list[ProductTile]:
     # A product of whole numbers of eight bytes is several instructions, with registers of its own.
     if traits.item_words < TILE_WORDS or (dtype.kind != "f" and dtype.itemsize > 4):
         return []

@@ -17,35 +17,20 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 class SimulatedDevice:
     """One device that can be simulated.
 
-    Attributes
-    ----------
-    key : str
-        What ``CLFUSE_SIMULATE`` takes.
-    name, vendor, platform, version : str
-        As the driver gives them.
-    compute_units : int
-        ``CL_DEVICE_MAX_COMPUTE_UNITS``.
-    wave : int
-        Work-items that run in lockstep: warp, wavefront or SIMD width.
-    language : str
-        What ``-cl-std`` is given: the OpenCL C that the compiler takes where nothing is asked for,
-        or the highest.
-    fp64, fp16 : bool
-        ``cl_khr_fp64`` and ``cl_khr_fp16``.
-    correctly_rounded_divide : bool
-        ``CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT`` for float.
-    unified_memory : bool
-        ``CL_DEVICE_HOST_UNIFIED_MEMORY``: the host may map buffers without a copy.
-    max_work_group : int
-        ``CL_DEVICE_MAX_WORK_GROUP_SIZE``.
-    max_work_items : tuple of int
-        ``CL_DEVICE_MAX_WORK_ITEM_SIZES``.
-    local_nbytes, max_parameter_nbytes, max_alloc_nbytes, global_nbytes : int
-        Local memory of a group, all arguments of a kernel, the largest buffer, all memory.
-    address_bits : int
-        Width of a pointer.
-    sources : tuple of str
-        Where the facts are written down.
+    key: what ``CLFUSE_SIMULATE`` takes.
+    name, vendor, platform, version: as the driver gives them.
+    compute_units: ``CL_DEVICE_MAX_COMPUTE_UNITS``.
+    wave: work-items that run in lockstep: warp, wavefront or SIMD width.
+    language: what ``-cl-std`` is given: the OpenCL C that the compiler takes where nothing is asked
+        for, or the highest.
+    fp64, fp16: ``cl_khr_fp64`` and ``cl_khr_fp16``.
+    correctly_rounded_divide: ``CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT`` for float.
+    unified_memory: ``CL_DEVICE_HOST_UNIFIED_MEMORY``: the host may map buffers without a copy.
+    max_work_group: ``CL_DEVICE_MAX_WORK_GROUP_SIZE``.
+    max_work_items: ``CL_DEVICE_MAX_WORK_ITEM_SIZES``.
+    local_nbytes, max_parameter_nbytes, max_alloc_nbytes, global_nbytes: local memory of a group,
+        all arguments of a kernel, the largest buffer, all memory.
+    sources: where the facts are written down.
     """
 
     key: str
@@ -58,16 +43,15 @@ class SimulatedDevice:
     language: str
     fp64: bool
     fp16: bool
-    correctly_rounded_divide: bool
-    unified_memory: bool
     max_work_group: int
     max_work_items: tuple[int, int, int]
     local_nbytes: int
     max_parameter_nbytes: int
     max_alloc_nbytes: int
     global_nbytes: int
-    address_bits: int
     sources: tuple[str, ...]
+    correctly_rounded_divide: bool = True
+    unified_memory: bool = False
 
 
 _ROWS = (
@@ -82,15 +66,12 @@ _ROWS = (
         language="CL1.2",
         fp64=True,
         fp16=False,  # not listed, though the hardware has it
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 64),
         local_nbytes=48 * KIB,
         max_parameter_nbytes=32_764,
         max_alloc_nbytes=85_000_000_000 // 4,
         global_nbytes=85_000_000_000,
-        address_bits=64,
         sources=(
             "the device itself: driver 580.159, 2026-11-26",
             "https://docs.nvidia.com/cuda/cuda-c-programming-guide/"
@@ -108,15 +89,12 @@ _ROWS = (
         language="CL3.0",  # asked for; without it 1.2, as above
         fp64=True,
         fp16=False,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 64),
         local_nbytes=48 * KIB,
         max_parameter_nbytes=4352,  # of drivers before 530
         max_alloc_nbytes=3 * GIB,
         global_nbytes=12 * GIB,
-        address_bits=64,
         sources=(
             # an RTX 4090's clinfo; units and memory are the 4070's
             "https://github.com/hashcat/hashcat/issues/3916",
@@ -134,15 +112,12 @@ _ROWS = (
         language="CL2.0",
         fp64=True,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=256,  # of CL_DEVICE_MAX_WORK_GROUP_SIZE; AMD's own query says 1,024
         max_work_items=(1024, 1024, 1024),
         local_nbytes=64 * KIB,
         max_parameter_nbytes=1024,
         max_alloc_nbytes=64 * GIB * 85 // 100,
         global_nbytes=64 * GIB,
-        address_bits=64,
         sources=(
             "https://github.com/openmm/openmm/issues/3940",  # an MI250's clinfo
             "https://github.com/ROCm/llvm-project/issues/3971",  # units, wavefront
@@ -161,15 +136,12 @@ _ROWS = (
         language="CL1.2",
         fp64=True,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=256,
         max_work_items=(1024, 1024, 1024),
         local_nbytes=64 * KIB,
         max_parameter_nbytes=1024,
         max_alloc_nbytes=24 * GIB * 85 // 100,
         global_nbytes=24 * GIB,
-        address_bits=64,
         sources=(
             "https://github.com/ROCm/hipBLASLt/issues/831",  # units, wavefront
             "https://github.com/ROCm/ROCR-Runtime/issues/180",  # clinfo of the same driver
@@ -186,15 +158,12 @@ _ROWS = (
         language="CL3.0",
         fp64=False,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 1024),
         local_nbytes=64 * KIB,
         max_parameter_nbytes=2048,
         max_alloc_nbytes=4 * GIB - 4 * KIB,
         global_nbytes=16 * GIB,
-        address_bits=64,
         sources=(
             "https://github.com/intel/compute-runtime/issues/618",
             "https://github.com/openvinotoolkit/openvino/issues/20012",
@@ -211,15 +180,12 @@ _ROWS = (
         language="CL3.0",
         fp64=True,
         fp16=True,
-        correctly_rounded_divide=True,
-        unified_memory=False,
         max_work_group=1024,
         max_work_items=(1024, 1024, 1024),
         local_nbytes=128 * KIB,
         max_parameter_nbytes=2048,
         max_alloc_nbytes=48 * GIB * 95 // 100,
         global_nbytes=48 * GIB,
-        address_bits=64,
         sources=("https://github.com/intel/torch-xpu-ops/issues/4117",),
     ),
     SimulatedDevice(
@@ -233,7 +199,6 @@ _ROWS = (
         language="CL1.2",
         fp64=False,
         fp16=False,
-        correctly_rounded_divide=True,
         unified_memory=True,
         max_work_group=256,
         max_work_items=(256, 256, 256),
@@ -241,7 +206,6 @@ _ROWS = (
         max_parameter_nbytes=4352,
         max_alloc_nbytes=2 * GIB,
         global_nbytes=10922 * MIB,
-        address_bits=64,
         sources=(
             "https://github.com/diku-dk/futhark/issues/1708",
             "https://github.com/hashcat/hashcat/pull/3068",
@@ -267,7 +231,6 @@ _ROWS = (
         max_parameter_nbytes=1024,
         max_alloc_nbytes=256 * MIB,
         global_nbytes=1 * GIB,
-        address_bits=64,
         sources=(
             # No device of one name: the least of what phones and boards have. Local memory of a
             # VideoCore, arguments and units of Malis.

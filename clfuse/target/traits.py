@@ -115,7 +115,7 @@ class DeviceTraits:
     saturating_casts : bool
         Whether a float past the range of an integer type may become another number than on x86-64,
         so that conversions ask first.
-    max_alloc_nbytes, global_nbytes, local_nbytes, max_parameter_nbytes, address_bits : int
+    max_alloc_nbytes, global_nbytes, local_nbytes, max_parameter_nbytes : int
         The largest buffer, all memory, local memory of a work-group, all arguments of a kernel,
         width of a pointer.
     max_work_group : int
@@ -212,7 +212,6 @@ class DeviceTraits:
     global_nbytes: int = 8 << 30
     local_nbytes: int = 32 << 10
     max_parameter_nbytes: int = 1024
-    address_bits: int = 64
     max_work_group: int = 1024
     item_words: int = 128
     stream_nbytes: int = STREAM_NBYTES

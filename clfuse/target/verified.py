@@ -22,21 +22,13 @@ __all__ = ["VERIFIED", "Verified", "verified"]
 class Verified:
     """What was verified on a kind of device.
 
-    Attributes
-    ----------
-    match : mapping
-        Trait name -> regular expression, searched in what the driver says, case ignored; all must
-        hold.
-    how : str
-        ``"ran"``, ``"compiled"`` or ``"simulated"``.
-    where : str
-        The device or compiler, with its version.
-    date : str
-        When, as ``YYYY-MM-DD``.
-    version : str
-        Of clfuse.
-    what : str
-        Which checks, and what they found.
+    match: trait name -> regular expression, searched in what the driver says, case ignored; all
+        must hold.
+    how: ``"ran"``, ``"compiled"`` or ``"simulated"``.
+    where: the device or compiler, with its version.
+    date: when, as ``YYYY-MM-DD``.
+    version: of clfuse.
+    what: which checks, and what they found.
     """
 
     match: Mapping[str, str]

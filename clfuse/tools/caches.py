@@ -16,15 +16,12 @@ def pyopencls_databases() -> list[Path]:
     """What pyopencl keeps in the folder of pytools, which keeps there what others do, too: earlier
     versions of clfuse have made them."""
     folder = cache_folders()["pyopencl"].parent / "pytools"
-    return sorted(
-        file for file in folder.glob("pdict-*-pyopencl-*.sqlite*") if not file.is_dir()
-    )
+    return sorted(file for file in folder.glob("pdict-*-pyopencl-*.sqlite*") if not file.is_dir())
 
 
 def cache_folders() -> dict[str, Path]:
     """Where compiled kernels, lists of drivers and measurements are kept: owner -> folder, existing
-    or not. PoCL has what it compiles for clfuse in clfuse's, unless a variable names another.
-    """
+    or not. PoCL has what it compiles for clfuse in clfuse's, unless a variable names another."""
 
     home = Path(os.path.expanduser("~/.cache"))
     if os.path.isabs(asked := os.environ.get("XDG_CACHE_HOME", "")):

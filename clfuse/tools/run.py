@@ -91,8 +91,7 @@ def show_without_own_frames(previous: Callable[..., Any]) -> Callable[..., None]
 
 def replace_main(**names: Any) -> dict[str, Any]:
     """Make a fresh ``__main__`` with these names, as python does before it runs a program; its
-    globals.
-    """
+    globals."""
     module = types.ModuleType("__main__")
     namespace = vars(module)
     namespace.update({"__builtins__": builtins, "__annotations__": {}, **names})
@@ -118,16 +117,14 @@ def execute(code: types.CodeType, namespace: dict[str, Any]) -> None:
 
 def set_first_path(folder: str) -> None:
     """Let modules be found in `folder` first, where python would have put it (not with ``-P`` or
-    ``-I``).
-    """
+    ``-I``)."""
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         sys.path[0] = folder
 
 
 def compile_program(source: bytes | str, filename: str) -> types.CodeType:
     """Compile a program's source; a syntax error is shown as python shows it, with no frames above
-    it.
-    """
+    it."""
     try:
         return compile(source, filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -197,10 +194,7 @@ def run_module(name: str, arguments: Sequence[str], summary: Summary) -> None:
         fail(f"no code object available for {spec.name}", 1)
     sys.argv[0] = spec.origin or "-m"
     namespace = replace_main(
-        __file__=spec.origin,
-        __loader__=spec.loader,
-        __package__=spec.parent,
-        __spec__=spec,
+        __file__=spec.origin, __loader__=spec.loader, __package__=spec.parent, __spec__=spec,
         __cached__=spec.cached,
     )
     execute(code, namespace)

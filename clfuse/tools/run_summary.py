@@ -29,14 +29,9 @@ def say(text: str) -> None:
 class Summary:
     """A context in which a program runs.
 
-    Attributes
-    ----------
-    wanted : set of str
-        ``stats``, ``explain`` and ``profile``, where they are asked for.
-    packages : list of str
-        Installed packages that get clfuse, too.
-    report : str
-        The file that gets a report of the run; empty where none is asked for.
+    wanted (set of str): ``stats``, ``explain`` and ``profile``, where they are asked for.
+    packages (list of str): installed packages that get clfuse, too.
+    report (str): the file that gets a report of the run; empty where none is asked for.
     """
 
     def __init__(self) -> None:

@@ -79,12 +79,8 @@ class Substitution:
     packages : iterable of str
         Top-level packages that count as the user's, though they are installed.
 
-    Attributes
-    ----------
-    served : bool
-        Whether anybody got clfuse.
-    refused : dict of str to None
-        Top-level packages that imported NumPy and got it, in order.
+    served (bool): whether anybody got clfuse.
+    refused (dict of str to None): top-level packages that imported NumPy and got it, in order.
     """
 
     def __init__(
@@ -227,8 +223,7 @@ class Substitution:
 
     def everything(self) -> types.ModuleType:
         """What ``from numpy import *`` takes its names from: NumPy's, none of `REPLACEMENT`'s own
-        (``device``, ``kernel``, ``profile``), which would hide the program's.
-        """
+        (``device``, ``kernel``, ``profile``), which would hide the program's."""
         target = self.replacement(ORIGINAL)
         names = self._import_module(ORIGINAL).__all__
         module = types.ModuleType(ORIGINAL)

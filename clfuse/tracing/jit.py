@@ -324,17 +324,8 @@ def _trace(
         generators = [(made, count) for made, (_, count, _) in trace.generators.items()]
         given_away = sorted(donated - written.keys())
         recorded = _Recorded(
-            results,
-            make,
-            captured,
-            generators,
-            replay,
-            surroundings,
-            given_away,
-            name,
-            trace.calculations,
-            trace.indices,
-            tuple(sorted(known | trace.looked_at)),
+            results, make, captured, generators, replay, surroundings, given_away, name,
+            trace.calculations, trace.indices, tuple(sorted(known | trace.looked_at)),
         )
         recorded.values = arguments.values_at(recorded.places)
         return recorded

@@ -102,9 +102,7 @@ class Results:
             return lambda made, numbers: kind([part(made, numbers) for part in parts])
         if kind is dict:
             named = {name: self.maker(item) for name, item in value.items()}
-            return lambda made, numbers: {
-                name: part(made, numbers) for name, part in named.items()
-            }
+            return lambda made, numbers: {name: part(made, numbers) for name, part in named.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             parts = [self.maker(item) for item in value]
             return lambda made, numbers: kind(*[part(made, numbers) for part in parts])

@@ -48,20 +48,12 @@ class _Same:
 class Arguments:
     """The arguments of one call, flattened.
 
-    Attributes
-    ----------
-    key : list
-        What of them belongs to the signature.
-    leaves : list of Handle
-        The arrays, in order.
-    cells : dict
-        Storage cell -> its number, in order of first use.
-    numbers : list
-        Python's floats and ints, in order.
-    uploaded : list of Storage
-        Those that were NumPy arrays.
-    objects : list
-        Arguments that are neither arrays nor plain values.
+    key (list): what of them belongs to the signature.
+    leaves (list of Handle): the arrays, in order.
+    cells (dict): storage cell -> its number, in order of first use.
+    numbers (list): python's floats and ints, in order.
+    uploaded (list of Storage): those that were NumPy arrays.
+    objects (list): arguments that are neither arrays nor plain values.
     """
 
     __slots__ = ("cells", "key", "leaves", "numbers", "objects", "uploaded")
@@ -180,9 +172,7 @@ def _with_numbers(value: Any, trace: Trace, known: Set[int], places: Iterator[in
             return value
         return TracedNumber(trace, value, place, frozenset([place]))
     if kind is dict:
-        named = {
-            name: _with_numbers(item, trace, known, places) for name, item in value.items()
-        }
+        named = {name: _with_numbers(item, trace, known, places) for name, item in value.items()}
         return value if all(map(_is, named.values(), value.values())) else named
     if kind is tuple or kind is list or (isinstance(value, tuple) and hasattr(value, "_fields")):
         items = [_with_numbers(item, trace, known, places) for item in value]

@@ -25,16 +25,10 @@ Names = list[list[tuple[str, str]]]
 class AroundGuess:
     """A pass around a guess, as `strips` writes it.
 
-    Attributes
-    ----------
-    moments : Moments
-        What is passed over.
-    body_of_sample, body : Body
-        Of the samples, and of the pass.
-    folds : list of Fold
-        The pass's: the sum and the squares around the guess, then the first phase's.
-    names : list
-        Their texts, by way, when the pass is written.
+    moments: what is passed over.
+    body_of_sample, body: of the samples, and of the pass.
+    folds: the pass's: the sum and the squares around the guess, then the first phase's.
+    names: their texts, by way, when the pass is written.
     """
 
     moments: Moments

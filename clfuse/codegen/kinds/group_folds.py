@@ -158,9 +158,7 @@ def _compensates(kernel: Kernel, fold: Fold) -> bool:
     return kernel.compensated and fold.compensates
 
 
-def _element(
-    body: Body, folds: list[Fold], k: Any
-) -> tuple[SimpleNamespace, dict[int, Register]]:
+def _element(body: Body, folds: list[Fold], k: Any) -> tuple[SimpleNamespace, dict[int, Register]]:
     """What is done with an element; in boxes, with one of those. And the registers that it keeps
     for later phases."""
     kernel, single = body.kernel, body.writer(1)

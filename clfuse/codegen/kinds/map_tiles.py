@@ -28,9 +28,7 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     k.has_seams = bool(body.seams)
     tiles = _Tiles(kernel)
     parts = [body, *[body.beside(sister) for sister in kernel.then]]
-    k.bodies = [
-        _body(tiles, phase, part) for phase, part in zip(kernel.phases, parts, strict=True)
-    ]
+    k.bodies = [_body(tiles, phase, part) for phase, part in zip(kernel.phases, parts, strict=True)]
     k.bodies[-1].test = ""  # what is left
     k.tiles = tiles.declared
     k.loads = any(b.fill for b in k.bodies)

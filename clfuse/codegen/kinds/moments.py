@@ -12,8 +12,7 @@ cache, while nothing comes from memory. The rows before suggest where the mean l
 no good guess, so that digits cancel, or a sum is not finite, the row goes through both phases.
 
 The last row is no part of the guess: its mean is known long after the processor has begun with the
-next one, and to wait for it took 2 to 5% longer (PoCL and Intel's runtime, EPYC). The guess lies on
-a line through the means of the two rows before it.
+next one. The guess lies on a line through the means of the two rows before it.
 
 Rows of one array (blocks of a long axis): the distance of two neighbours' means, squared, as often
 as a row is long, is at most twice the squared distances of all from the mean of all, and a guess is
@@ -25,9 +24,7 @@ three arrays of them cost as much as to read the rows again, which are in the se
 its first `SAMPLES` elements is a quarter of the standard deviation off, where they are in no order.
 A unit has some hundred columns, and one that cancels sends all of them through both phases: fewer
 samples would be too few. After that half of them come from the other end, which suits columns that
-rise or fall; where the first rows do, they are better, as the pass begins with them (from both ends
-it took 10% longer, from sixteen places as long as two phases: pieces of 128 KB, both runtimes of an
-EPYC).
+rise or fall; where the first rows do, they are better, as the pass begins with them.
 """
 
 from __future__ import annotations
@@ -64,17 +61,11 @@ GUESS: Final = -1
 class Moments:
     """What the template needs beside its phases.
 
-    Attributes
-    ----------
-    phase : Kernel
-        The pass around a guess; its folds are the sum and the squares of the distances from it,
+    phase: the pass around a guess; its folds are the sum and the squares of the distances from it,
         then all those of the first phase.
-    mean : int
-        The register of the mean, in the first phase's epilogue.
-    squares : int
-        The number of the squares among the second phase's folds; all others are distances.
-    sample : Kernel
-        The first phase with nothing but what the mean is of: its fold is `Guess`.
+    mean: the register of the mean, in the first phase's epilogue.
+    squares: the number of the squares among the second phase's folds; all others are distances.
+    sample: the first phase with nothing but what the mean is of: its fold is `Guess`.
     """
 
     phase: Kernel

@@ -323,8 +323,7 @@ def _paired_copies(
 
 def _pause(kernel: Kernel, folds: list[Fold], writer: Expressions) -> list[str]:
     """What the vector loop stops for now and then: accumulators are moved into their compensated
-    totals, or compared with the best so far, and started anew.
-    """
+    totals, or compared with the best so far, and started anew."""
     lines, unroll = [], kernel.unroll
     for fold in folds:
         if isinstance(fold, SearchedFold):

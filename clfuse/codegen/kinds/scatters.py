@@ -152,9 +152,7 @@ def fill_scatter(kernel: Kernel, writing: Writing) -> str:
     return "scatter.cl.mako"
 
 
-def _combination(
-    body: Body, scatter: Scatter, register: Register, dtype: np.dtype
-) -> list[str]:
+def _combination(body: Body, scatter: Scatter, register: Register, dtype: np.dtype) -> list[str]:
     """Statements that store a register at ``place``, or combine it with what lies there."""
     writer, how = body.writer(1), scatter.how
     text = body.memory_text(writer, register, dtype)
@@ -243,9 +241,7 @@ def _in_memory(writer: Expressions, text: str, dtype: np.dtype) -> str:
     return writer.to_half(text) if dtype.char == "e" else text
 
 
-def _together(
-    writer: Expressions, how: str, inner: np.dtype, left: Register, right: str
-) -> str:
+def _together(writer: Expressions, how: str, inner: np.dtype, left: Register, right: str) -> str:
     """`left` combined with an element of dtype `inner` in that dtype's loop, in its own dtype."""
     operands = [left, Register(right, inner)]
     made, combined = writer.step(loop(how, (inner, inner), inner), operands, "made")

@@ -198,8 +198,7 @@ class SearchedFold(Fold):
         block_end: str,
     ) -> list[str]:
         """Look through the block for its first element that is the best; through all vectors for
-        the first NaN, where one may be.
-        """
+        the first NaN, where one may be."""
         number, width = self.number, kernel.width
         wide, single = writers[width], writers[1]
         begin, end = bounds

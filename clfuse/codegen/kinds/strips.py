@@ -67,8 +67,7 @@ def fill(
     k: Any,
 ) -> None:
     """Fill in what the template needs for a reduction, or a row program; `around` a guess is a pass
-    that may stand for its first two phases.
-    """
+    that may stand for its first two phases."""
     body = phases[0][1]
     _begin(kernel, body, k)
     carried = carried_registers(kernel)

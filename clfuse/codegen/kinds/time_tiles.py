@@ -45,12 +45,8 @@ def fill(kernel: Kernel, writing: Writing) -> str:
     tiling, arguments, k = kernel.tiling, writing.arguments, writing.context
     assert tiling is not None
     rank = len(tiling.extents)
-    k.lengths = [
-        arguments.integer(f"l{dim}", length) for dim, length in enumerate(tiling.lengths)
-    ]
-    k.extents = [
-        arguments.integer(f"m{dim}", extent) for dim, extent in enumerate(tiling.extents)
-    ]
+    k.lengths = [arguments.integer(f"l{dim}", length) for dim, length in enumerate(tiling.lengths)]
+    k.extents = [arguments.integer(f"m{dim}", extent) for dim, extent in enumerate(tiling.extents)]
     k.arrays = [
         f"__local {memory_type(dtype)} tile{number}[{elements}]"
         for number, (dtype, elements) in enumerate(tiling.arrays)
@@ -169,9 +165,7 @@ def _input(each: Input, body: _StageBody, tiling: Tiling, names: _Names) -> Simp
 
     def copied(moved: str) -> str:
         loaded = writer.loaded(each.dtype, f"{pointer} + from + j{moved}")
-        return writer.stored(
-            each.dtype, loaded, f"tile{scratch.array} + to + j", space="__local"
-        )
+        return writer.stored(each.dtype, loaded, f"tile{scratch.array} + to + j", space="__local")
 
     n.vector = copied if n.width > 1 else None
     return n
@@ -270,9 +264,7 @@ class _StageBody(Body):
     def stores(
         self, stores: Sequence[Store], width: int, registers: Mapping[int, Register]
     ) -> list[str]:
-        return [
-            line for store in stores for line in self.store(store, width, registers[store.var])
-        ]
+        return [line for store in stores for line in self.store(store, width, registers[store.var])]
 
     def store(self, store: Store, width: int, register: Register) -> list[str]:
         scratch = self.scratch.get(store.value)

@@ -16,15 +16,9 @@ from clfuse.target.traits import DeviceTraits
 class Writing:
     """One kernel that is being written.
 
-    Attributes
-    ----------
-    traits : DeviceTraits
-    arguments : Arguments
-        Named in order of first use.
-    preamble : Preamble
-        What stands before the kernel.
-    context : SimpleNamespace
-        The names that the template sees as ``k``.
+    arguments: named in order of first use.
+    preamble: what stands before the kernel.
+    context: the names that the template sees as ``k``.
     """
 
     traits: DeviceTraits

@@ -165,9 +165,7 @@ class Body(Addresses):
         lines = loop_lines(rounds, self.writer(width), bound, self.arguments.index_type, named)
         if lines is not None:
             return lines
-        return [
-            line for prefix, own in copies for line in self._lines(items, width, own, prefix)
-        ]
+        return [line for prefix, own in copies for line in self._lines(items, width, own, prefix)]
 
     def _lines(
         self, items: Sequence[Item], width: int, registers: dict[int, Register], prefix: str

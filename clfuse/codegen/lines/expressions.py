@@ -77,8 +77,7 @@ class Expressions:
     ) -> str:
         """The vector whose first element in memory (of that address space) is at `place`, wherever
         that is; `whole` allows one load of all its bytes, `aligned` says that it lies at a multiple
-        of its size.
-        """
+        of its size."""
         if aligned:
             return f"(*({space} const {self.in_memory(dtype)} *)({place}))"
         if whole and self.traits.whole_vectors:
@@ -218,8 +217,7 @@ class Expressions:
 
     def _truncated(self, text: str, scalar: str, through: str) -> str:
         """A float or double as an int or long; NaN and what does not fit is the least of them, as
-        x86-64's instructions have it. Other devices' give their nearest integer, and 0 for NaN.
-        """
+        x86-64's instructions have it. Other devices' give their nearest integer, and 0 for NaN."""
         kind = vector(through, self.width)
         converted = f"convert_{kind}({text})"
         if not self.traits.saturating_casts:
@@ -300,10 +298,7 @@ class Expressions:
             if len(_steps) >= _STEPS_KEPT:
                 _steps.clear()
             known = _steps[key] = (
-                text,
-                register.lane_nbytes,
-                writer.preamble,
-                self.traits.expressions,
+                text, register.lane_nbytes, writer.preamble, self.traits.expressions,
             )
         text, lane_nbytes, preamble, _ = known
         self.preamble.libraries.update(preamble.libraries)

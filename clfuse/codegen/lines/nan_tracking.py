@@ -4,8 +4,7 @@
     u0_0 |= r3 != r3;                 two that wait for nothing: in the end, NaN is the result
 
 To keep the NaN in the value takes as many instructions, but each has to wait for the one before:
-rows in the first cache took 1.3 to 1.5 times as long with four accumulators, 4 times with two
-(both runtimes of an EPYC).
+rows in the first cache take 1.3 to 1.5 times as long with four accumulators, 4 times with two.
 """
 
 from __future__ import annotations
@@ -63,10 +62,7 @@ class WatchedFold(Fold):
         """As `Fold.fold`, into value and mask."""
         if writer.width == 1:
             return super().fold(writer, value, position, item, item_position)
-        return [
-            f"{value} = {self._chosen(value, item)};",
-            f"{watch(value)} |= {item} != {item};",
-        ]
+        return [f"{value} = {self._chosen(value, item)};", f"{watch(value)} |= {item} != {item};"]
 
     def join_copies(self, writer: Expressions, copies: int) -> list[str]:
         """Fold all vectors and their masks into the first."""

@@ -26,10 +26,7 @@ Zen 5)."""
 def write_block(kernel: Kernel, body: Body, uniform: dict[int, Register]) -> SimpleNamespace:
     """What the template needs of a block.
 
-    Parameters
-    ----------
-    uniform : dict of Register
-        What is the same along a row.
+    uniform: what is the same along a row.
 
     Returns
     -------

@@ -152,11 +152,8 @@ class _Tuned:
 class Tuning:
     """The trials of a plan's kernels.
 
-    Attributes
-    ----------
-    left : int
-        Runs until it has to be looked at, by who counts them: the last of them is the one that
-        comes then.
+    left (int): runs until it has to be looked at, by who counts them: the last of them is the one
+        that comes then.
     """
 
     def __init__(
@@ -350,18 +347,11 @@ def begin(
 ) -> Tuning | None:
     """Begin with the kernels of a plan that were bound; None where there is nothing to tune.
 
-    Parameters
-    ----------
-    steps : sequence
-        As `Planned.steps` has them.
-    schedule : Schedule
-        Of which they are.
-    device : Device
-        Where they run.
-    bound : callable
-        Gives a step a kernel object of its own, with the same scalars as the plan's have.
-    use : callable
-        Puts a step into the place of the one of this number.
+    steps: as `Planned.steps` has them.
+    schedule: of which they are.
+    device: where they run.
+    bound: gives a step a kernel object of its own, with the same scalars as the plan's have.
+    use: puts a step into the place of the one of this number.
     """
     if not settings.tuning or settings.debug:
         return None
@@ -375,9 +365,7 @@ def begin(
             continue
         if step.work < least and _limits[0] is not AT_ONCE:
             continue
-        fields = [
-            each for each in choices(kernel, device.traits) if not kept.is_forced(each[0])
-        ]
+        fields = [each for each in choices(kernel, device.traits) if not kept.is_forced(each[0])]
         known = step.kept
         if fields and (known is None or known.tried < len(fields)):
             key = kept.key_of(kernel, step.rendered) if known is None else known.key

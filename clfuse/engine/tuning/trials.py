@@ -71,14 +71,10 @@ launches are waited for."""
 class Limits:
     """What tuning may cost.
 
-    Attributes
-    ----------
-    share : float
-        The part of the time which a kernel has run, that may be lost.
-    least_launches : int
-        Launches before the first that is timed. Caches are warm then, and it is no short run.
-    least_ns : float
-        The usual time of kernels that are worth it.
+    share: the part of the time which a kernel has run, that may be lost.
+    least_launches: launches before the first that is timed. Caches are warm then, and it is no
+        short run.
+    least_ns: the usual time of kernels that are worth it.
     """
 
     share: float
@@ -129,16 +125,10 @@ class Trials:
         What a launch takes, as far as a model knows: the first that is timed waits until the kernel
         has run long enough by that.
 
-    Attributes
-    ----------
-    best : int
-        The geometry that ordinary launches should have.
-    is_done : bool
-        Whether nothing more is tried.
-    launches : int
-        Launches so far.
-    lost_ns : float
-        What timing, trying and building have cost so far.
+    best (int): the geometry that ordinary launches should have.
+    is_done (bool): whether nothing more is tried.
+    launches (int): launches so far.
+    lost_ns (float): what timing, trying and building have cost so far.
     """
 
     def __init__(

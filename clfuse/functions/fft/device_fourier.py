@@ -31,20 +31,12 @@ def transformed(
 ) -> Node:
     """What the function of `numpy.fft` gives.
 
-    Parameters
-    ----------
-    name : str
-        The function.
-    node : Node
-        Its operand.
-    points : sequence of int
-        Extents along `axes` on the side that has all of them.
-    axes : sequence of int
-        Each once, none negative.
-    norm : str or None
-        As NumPy has it.
-    dtype : dtype
-        Of the result.
+    name: the function.
+    node: its operand.
+    points: extents along `axes` on the side that has all of them.
+    axes: each once, none negative.
+    norm (str or None): as NumPy has it.
+    dtype: of the result.
     """
     plain = name.rstrip("2n")
     if plain == "hfft":

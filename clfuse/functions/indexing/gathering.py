@@ -66,19 +66,12 @@ class Indexed:
 class Selection:
     """A checked index with arrays in it.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of what is selected.
-    offset, strides
-        Where slices and integers lead, in elements of the storage; strides over `shape`.
-    arrays : list of Indexed
-    common : tuple of int
-        The shape that the arrays have together.
-    behind : int
-        Axes of `shape` behind those of `common`.
-    template : tuple
-        The index itself, as `host_steps.index_of` reads it.
+    shape: of what is selected.
+    offset, strides: where slices and integers lead, in elements of the storage; strides over
+        `shape`.
+    common: the shape that the arrays have together.
+    behind: axes of `shape` behind those of `common`.
+    template: the index itself, as `host_steps.index_of` reads it.
     """
 
     shape: tuple[int, ...] = ()
@@ -205,10 +198,7 @@ def within(node: Node, extent: int) -> Range | None:
 def index_array(item: Any) -> Any:
     """An index item as an integer handle or NumPy array; None where NumPy would refuse it.
 
-    Raises
-    ------
-    NotNative
-        For masks.
+    Raises NotNative: for masks.
     """
     if isinstance(item, Handle):
         found: Any = item

@@ -62,13 +62,9 @@ MOST_LOOKED_AT: Final = 1 << 20
 class Tally:
     """How many elements a mask selects, in all and before each of its pieces.
 
-    Attributes
-    ----------
-    piece : int
-        Elements of a piece.
-    count : int
-    places : numpy.ndarray or None
-        Where the mask is true, if NumPy has looked.
+    piece (int): elements of a piece.
+    count (int)
+    places (numpy.ndarray or None): where the mask is true, if NumPy has looked.
     """
 
     __slots__ = ("_before", "_starts", "count", "piece", "places")

@@ -31,10 +31,7 @@ from .taking import take
 def repeat_by_counts(handle: Handle, repeats: Any, axis: Any) -> Any:
     """Every element of an axis as often as a vector says; its sum is waited for.
 
-    Raises
-    ------
-    NotNative
-        The device has no such kernels, or NumPy has to say what is wrong.
+    Raises NotNative: the device has no such kernels, or NumPy has to say what is wrong.
     """
     if not scatters(current_device().assumed_traits):
         raise NotNative("a number of repeats for every element")

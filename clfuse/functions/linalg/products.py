@@ -67,20 +67,16 @@ def _inner(left: Node, right: Node, dtype: np.dtype, called: str) -> Node:
     return fold_axes(function, product, (len(product.shape) - 1,), dtype, called=called)
 
 
-def _too_flat(position: int, rank: int) -> ValueError:
-    return ValueError(
-        f"matmul: Input operand {position} does not have enough dimensions (has {rank}, gufunc "
-        "core with signature (n?,k),(k,m?)->(n?,m?) requires 1)"
-    )
-
-
 def product_node(left: Handle, right: Handle, called: str = "matmul") -> Node:
     """``left @ right`` as a node; NumPy warns of floating-point errors in what it has `called`."""
     dtype = _product_dtype(left, right)
     shapes = left._shape, right._shape
     for position, shape in enumerate(shapes):
         if not shape:
-            raise _too_flat(position, 0)
+            raise ValueError(
+                f"matmul: Input operand {position} does not have enough dimensions (has 0, gufunc "
+                "core with signature (n?,k),(k,m?)->(n?,m?) requires 1)"
+            )
     one, two = shapes
     inner = two[0] if len(two) == 1 else two[-2]
     if one[-1] != inner:
@@ -438,9 +434,9 @@ _BY_PARTS: Final = ("multiply", "reduce")
 """The names by which NumPy's norms make squares and their sum."""
 
 
-def _power_of(node: Node, exponent: Any, called: str) -> Node:
+def _power_of(node: Node, exponent: Any) -> Node:
     made = combine(np.power, node, scalar(exponent, node.dtype))
-    return errstate.apply_errstate(made, "reciprocal" if exponent == -1 else called)
+    return errstate.apply_errstate(made, "reciprocal" if exponent == -1 else "power")
 
 
 def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...], called: tuple[str, str]) -> Node:
@@ -456,14 +452,14 @@ def _vector_norm(node: Node, ord: Any, axes: tuple[int, ...], called: tuple[str,
         return fold_axes(_FOLDS[ord], size, axes, size.dtype)
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise NotNative(f"order {ord}")
-    powers = _power_of(size, ord, "power")
+    powers = _power_of(size, ord)
     total = fold_axes(np.add, powers, axes, size.dtype, called="reduce")
     inverse = np.reciprocal(ord, dtype=size.dtype)
     if not total.shape:
         return errstate.apply_errstate(
             combine(np.power, total, build.constant(inverse)), "scalar power"
         )
-    return _power_of(total, inverse, "power")
+    return _power_of(total, inverse)
 
 
 _FOLDS = {np.inf: np.maximum, -np.inf: np.minimum}

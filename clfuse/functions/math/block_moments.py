@@ -99,12 +99,8 @@ class Part:
 class Blocks:
     """The blocks of a node along adjacent axes.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of results: without the axes.
-    parts : list of Part
-        One, or two where the last block is shorter.
+    shape (tuple of int): of results: without the axes.
+    parts (list of Part): one, or two where the last block is shorter.
     """
 
     def __init__(self, node: Node, axes: tuple[int, ...], dtype: np.dtype) -> None:

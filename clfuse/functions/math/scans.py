@@ -36,10 +36,7 @@ from .folds import accumulator_dtype
 def accumulate_array(function: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """``function.accumulate(array, ...)`` as a node.
 
-    Raises
-    ------
-    NotNative
-        For ufuncs and dtypes that the op tables have no fold for.
+    Raises NotNative: for ufuncs and dtypes that the op tables have no fold for.
     """
     if errstate.mode[0] is errstate.STRICT:
         raise NotNative(errstate.CHECKED)

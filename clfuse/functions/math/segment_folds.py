@@ -51,10 +51,7 @@ MOST_ELEMENTS: Final = 1 << 30
 def reduceat_array(ours: Any, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """``ours.reduceat(array, ...)`` as a node; `ours` is our ufunc.
 
-    Raises
-    ------
-    NotNative
-        On devices that share the host's memory, and for what NumPy refuses.
+    Raises NotNative: on devices that share the host's memory, and for what NumPy refuses.
     """
     if errstate.mode[0] is errstate.STRICT:
         raise NotNative(errstate.CHECKED)

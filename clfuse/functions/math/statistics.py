@@ -326,11 +326,8 @@ def _spread(
 def _root(variance: Node, out: Any, keepdims: Any) -> Node:
     """The square root of a variance, in its dtype.
 
-    Raises
-    ------
-    UFuncTypeError
-        `out`, or the dtype that was asked for, holds integers and the result is an array: the
-        variance may be cast to them, the root may not.
+    Raises UFuncTypeError: `out`, or the dtype that was asked for, holds integers and the result is
+        an array: the variance may be cast to them, the root may not.
     """
     written = out.dtype if isinstance(out, Handle | np.ndarray) else variance.dtype
     is_array = out is not None or variance.shape or (keepdims is not _Missing and keepdims)

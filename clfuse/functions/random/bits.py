@@ -516,13 +516,6 @@ def key_and_position(key: int, position: int) -> tuple[np.ndarray, np.ndarray]:
     return both[0], both[1]
 
 
-def bits_at(key: int, positions: np.ndarray) -> np.ndarray:
-    """64 random bits of the first element of each draw at these positions, all of uint64."""
-    counter = np.zeros(1, np.int64), np.array([key], np.uint64).view(np.int64)
-    made: np.ndarray = host_function(_BITS)(*counter, positions.view(np.int64))  # type: ignore[misc]
-    return made
-
-
 class SingleDraw:
     """What `Draw` is for one number, on the host: NumPy scalars, normal ones to a few ulp where
     there is no compiled part."""

@@ -42,11 +42,8 @@ def _non_negative(place: int, name: str) -> Check:
     return check
 
 
-def _positive(name: str) -> Check:
-    def check(value: Any) -> tuple[type[Exception], str] | None:
-        return (ValueError, f"{name} <= 0") if _any(np.less_equal(value, 0)) else None
-
-    return check
+def _positive(value: Any) -> tuple[type[Exception], str] | None:
+    return (ValueError, "a <= 0") if _any(np.less_equal(value, 0)) else None
 
 
 def _range(low: Any, high: Any) -> tuple[type[Exception], str] | None:
@@ -424,8 +421,8 @@ DISTRIBUTIONS: Final[dict[str, Distribution]] = {
         lambda draw, scale: scale * _rayleigh(draw), _non_negative(0, "scale"), (0,)
     ),
     "weibull": Distribution(_weibull, _non_negative(0, "a"), (0,)),
-    "pareto": Distribution(lambda draw, a: np.expm1(exponential(draw) / a), _positive("a"), (0,)),
-    "power": Distribution(_power, _positive("a"), (0,)),
+    "pareto": Distribution(lambda draw, a: np.expm1(exponential(draw) / a), _positive, (0,)),
+    "power": Distribution(_power, _positive, (0,)),
     "triangular": Distribution(_triangular, _sides, (0, 1, 2)),
     "standard_cauchy": Distribution(lambda draw: np.tan(np.pi * (draw.inner() - 0.5))),
     "bernoulli": Distribution(

@@ -309,10 +309,7 @@ def _checked_shape(shape: Any, dtype: np.dtype) -> tuple[int, ...]:
 def laid_out(node: Node, order: Any) -> Any:
     """A new array, which nothing is copied from.
 
-    Raises
-    ------
-    ValueError
-        `order` says that the array lies as another one does.
+    Raises ValueError: `order` says that the array lies as another one does.
     """
     if order is not None and parse_order(order) not in "CF":
         raise ValueError("only 'C' or 'F' order is permitted")

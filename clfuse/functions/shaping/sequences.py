@@ -183,10 +183,7 @@ def _require_precision(computing: np.dtype, wanted: np.dtype) -> None:
     """Leave to NumPy what has to be computed in double precision on a device that has none, where
     the result asks for none.
 
-    Raises
-    ------
-    NotNative
-        That is so.
+    Raises NotNative: that is so.
     """
     if needs_fp64(computing) and not needs_fp64(wanted) and lacks_fp64():
         raise NotNative("in double precision, which the device has not")

@@ -115,10 +115,7 @@ class _Ranks:
     def elements(self, ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The elements of these ranks, as an array of their shape.
 
-        Raises
-        ------
-        NotNative
-            They are too many, or lie where they are not looked for.
+        Raises NotNative: they are too many, or lie where they are not looked for.
         """
         wanted = np.unique(ranks).tolist()
         missing = [rank for rank in wanted if self._element(rank) is None]

@@ -42,13 +42,9 @@ _METHODS: Final[dict[str, dict[str, Any]]] = vars(formulas)["_QuantileMethods"]
 class _Lanes:
     """The elements along some axes side by side, sorted; how many are not NaN in each lane.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the lanes.
-    kept : tuple of int
-        The same with the reduced axes as extents of 1.
-    counts : array of the lanes, int64
+    shape (tuple of int): of the lanes.
+    kept (tuple of int): the same with the reduced axes as extents of 1.
+    counts: of the lanes, int64.
     """
 
     def __init__(self, handle: Handle, axis: Any) -> None:

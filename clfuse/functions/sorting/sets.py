@@ -44,10 +44,7 @@ _FLAT: Final = np.unique(np.zeros((1, 1)), axis=0, return_inverse=True)[1].ndim 
 def unique_rows(*args: Any, **kwargs: Any) -> Any:
     """`numpy.unique` along an axis; NotImplemented where the call is another one.
 
-    Raises
-    ------
-    NotNative
-        Of rows of very many columns.
+    Raises NotNative: of rows of very many columns.
     """
     try:
         given = _UNIQUE.bind(*args, **kwargs).arguments

@@ -29,10 +29,7 @@ def prepare(quick=False):
     """Positions, velocities and masses of the stars, and the number of steps."""
     count, steps = (32, 4) if quick else (250, 45)
     rng = np.random.default_rng(3)
-    discs = [
-        disc(rng, count, (-1.2, -0.5), (0.8, 0)),
-        disc(rng, count, (1.2, 0.5), (-0.8, 0)),
-    ]
+    discs = [disc(rng, count, (-1.2, -0.5), (0.8, 0)), disc(rng, count, (1.2, 0.5), (-0.8, 0))]
     mass = np.full(2 * count, 1e-4)
     mass[[0, count]] = 1.0
     position, velocity = (np.concatenate(parts) for parts in zip(*discs))

@@ -33,23 +33,16 @@ class Memory(Protocol):
 class DeviceBase:
     """The state of one OpenCL device.
 
-    Attributes
-    ----------
-    name, platform_name, vendor_name : str
-        As the driver gives them.
-    index : str
-        ``"platform:device"``, one of the forms that `set_device` and ``CLFUSE_DEVICE`` take.
-    lock : threading.RLock
-        Held while a kernel's arguments are set and it is enqueued: pyopencl's kernels are not
-        thread-safe.
-    cause : str or None
-        Why it is not usable, once that is known.
-    forked : bool
-        Whether this process was forked from one that used it, or, of PoCL, that listed it: the
-        driver's threads stayed behind, nothing can be enqueued. Its memory is still there where it
-        is the host's, and NumPy calculates (`clfuse.interpreter.interpret`).
-    lost : bool
-        Whether it worked, and its context is gone (`runtime.context.lost`). It stays so;
+    name, platform_name, vendor_name (str): as the driver gives them.
+    index (str): ``"platform:device"``, one of the forms that `set_device` and ``CLFUSE_DEVICE``
+        take.
+    lock (threading.RLock): held while a kernel's arguments are set and it is enqueued: pyopencl's
+        kernels are not thread-safe.
+    cause (str or None): why it is not usable, once that is known.
+    forked (bool): whether this process was forked from one that used it, or, of PoCL, that listed
+        it: the driver's threads stayed behind, nothing can be enqueued. Its memory is still there
+        where it is the host's, and NumPy calculates (`clfuse.interpreter.interpret`).
+    lost (bool): whether it worked, and its context is gone (`runtime.context.lost`). It stays so;
         `set_device` puts another object in its place.
     """
 

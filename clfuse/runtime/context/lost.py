@@ -103,19 +103,11 @@ def call_driver(
     Where there is not the memory for it, it is made once more after all memory that is not used
     went back. To be used for what has no effect if it fails.
 
-    Parameters
-    ----------
-    what : str
-        What it is, for the message: "an upload".
+    what: what it is, for the message: "an upload".
 
-    Raises
-    ------
-    AllocationError
-        There still is not.
-    DeviceError
-        The device was lost.
-    pyopencl.Error
-        What else the driver says.
+    Raises AllocationError: there still is not.
+    Raises DeviceError: the device was lost.
+    Raises pyopencl.Error: what else the driver says.
     """
     try:
         return call(*args, **options)
@@ -135,10 +127,7 @@ def call_driver(
 def make_room(device: DeviceBase, error: Exception) -> None:
     """Give back unused memory, after the driver has refused something with `error`.
 
-    Raises
-    ------
-    DeviceError
-        The device was lost.
+    Raises DeviceError: the device was lost.
     """
     require_alive(device, error)
     gc.collect()  # arrays in reference cycles still own their blocks
@@ -146,7 +135,7 @@ def make_room(device: DeviceBase, error: Exception) -> None:
         device.pool.trim()
 
 
-def error_of_driver(device: DeviceBase, error: Exception, what: str, kernel: str = "") -> Exception:
+def error_of_driver(device: DeviceBase, error: Exception, what: str) -> Exception:
     """The error to raise for one of pyopencl's from a call that enqueues, allocates or asks.
 
     To be raised from `error`; for what is about the call alone it is another object of the same
@@ -154,7 +143,7 @@ def error_of_driver(device: DeviceBase, error: Exception, what: str, kernel: str
     """
     code = status_of(error)
     if means_lost(code) or (code in MEMORY and not is_alive(device)):
-        return mark(device, _one_line(error), kernel)
+        return mark(device, _one_line(error), "")
     if code in MEMORY:
         return AllocationError(
             f"{what} on {device.name}: the driver has not the memory or the registers for it:"
@@ -275,10 +264,7 @@ _abandoned: Final[list[Any]] = []
 def check_pinned(device: DeviceBase) -> None:
     """Let go of host memory whose commands are done.
 
-    Raises
-    ------
-    DeviceError
-        One of them has failed: what was uploaded is not there.
+    Raises DeviceError: one of them has failed: what was uploaded is not there.
     """
     pinned = device.pinned
     try:

@@ -113,13 +113,8 @@ class Device(DeviceBase):
         """The device's facts as the driver gives them and ``bench --tune`` has measured them, with
         the schedule, vectors and work-items that settings force."""
         forced = (
-            settings.schedule,
-            settings.vector_bytes,
-            settings.work_items,
-            settings.stream_bytes,
-            settings.tile_bytes,
-            settings.tuning,
-            settings.libraries,
+            settings.schedule, settings.vector_bytes, settings.work_items, settings.stream_bytes,
+            settings.tile_bytes, settings.tuning, settings.libraries,
         )
         if self._forced is None or self._forced[0] != forced:
             own = self._own_traits
@@ -225,10 +220,7 @@ class Device(DeviceBase):
     def finish(self) -> None:
         """Wait until all that was enqueued is done; a fork has waited for it.
 
-        Raises
-        ------
-        DeviceError
-            Some of it has failed, or did before: the device is lost.
+        Raises DeviceError: some of it has failed, or did before: the device is lost.
         """
         if self.lost:
             self.require()
@@ -334,7 +326,6 @@ def _read_traits(handle: cl.Device, platform: cl.Platform) -> DeviceTraits:
         global_nbytes=handle.global_mem_size,
         local_nbytes=handle.local_mem_size,
         max_parameter_nbytes=handle.max_parameter_size,
-        address_bits=handle.address_bits,
         max_work_group=handle.max_work_group_size,
     )
     return apply_quirks(with_schedule(native, "gpu" if kind == "gpu" else "cpu"))

@@ -24,10 +24,7 @@ def list_devices(while_loading: Iterable[Callable[[], object]] = ()) -> list[Dev
     while_loading
         Functions that are called while the drivers are loaded.
 
-    Raises
-    ------
-    DeviceError
-        pyopencl cannot be imported.
+    Raises DeviceError: pyopencl cannot be imported.
     """
     drivers = vendors.drivers()
     try:

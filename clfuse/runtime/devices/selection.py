@@ -51,10 +51,7 @@ _warned: set[str] = set()
 def listed() -> list[Device]:
     """Return every device that the drivers name, usable or not, in their order.
 
-    Raises
-    ------
-    DeviceError
-        pyopencl cannot be imported.
+    Raises DeviceError: pyopencl cannot be imported.
     """
     global _listed
     if _listed is None:
@@ -292,10 +289,7 @@ def _settle(awaited: Device) -> None:
     """Find out which device this is: the object becomes that of the list, in place of the other,
     which is used nowhere yet.
 
-    Raises
-    ------
-    DeviceError
-        As `get_device`; the next question tries again.
+    Raises DeviceError: as `get_device`; the next question tries again.
     """
     with _lock:
         known = listed()
@@ -353,10 +347,7 @@ def device(spec: str | Device) -> Iterator[Device]:
 def find(spec: str | Device) -> Device:
     """Return the best usable device that fits `spec`; see `set_device`.
 
-    Raises
-    ------
-    DeviceError
-        Nothing fits, or what fits does not work.
+    Raises DeviceError: nothing fits, or what fits does not work.
     """
     if isinstance(spec, Device):
         spec = _renewed(spec)
@@ -382,10 +373,7 @@ def fitting(spec: str) -> list[Device]:
 
     An empty spec means the best device, and those of its kind on its platform.
 
-    Raises
-    ------
-    DeviceError
-        Nothing fits, or what fits does not work.
+    Raises DeviceError: nothing fits, or what fits does not work.
     """
     best = find(spec) if spec else _best()
     if spec:

@@ -44,10 +44,7 @@ BYTES: Final = {
 class Watch:
     """What `watch` gives: it shows device memory and activity until `stop`, or the end of a block.
 
-    Attributes
-    ----------
-    line : str
-        What was shown last.
+    line (str): what was shown last.
     """
 
     def __init__(self, every: float, stream: Any = None) -> None:

@@ -61,25 +61,15 @@ def compile_program(
 ) -> cl._cl._Program:
     """Return a built program.
 
-    Parameters
-    ----------
-    context : pyopencl.Context
-        Of that device.
-    handle : pyopencl.Device
-        The one that it is built for.
-    source : str
-        OpenCL C.
-    options : str
-        The compiler's options.
-    builtins_read, subgroups_read : str
-        See `traits.DeviceTraits`.
+    context: of that device.
+    handle: the one that it is built for.
+    source: OpenCL C.
+    options: the compiler's options.
+    builtins_read, subgroups_read: see `traits.DeviceTraits`.
 
-    Raises
-    ------
-    pyopencl.Error
-        The compiler refused, with its log in the text.
-    OSError
-        The compiler was not asked: it would end the process, for want of room on its disk.
+    Raises pyopencl.Error: the compiler refused, with its log in the text.
+    Raises OSError: the compiler was not asked: it would end the process, for want of room on its
+        disk.
     """
     from clfuse.runtime.drivers import opencl as cl
 
@@ -134,9 +124,7 @@ def _from_source(
     return _built(cl._Program(context, source), handle, options)
 
 
-def _without_header(
-    source: str, builtins_read: str, subgroups_read: str
-) -> tuple[str, str] | None:
+def _without_header(source: str, builtins_read: str, subgroups_read: str) -> tuple[str, str] | None:
     """Return what to build in place of a source, and the macro by which the compiler leaves its
     header out; None if the source needs the header or there is none."""
     if builtins_read:
@@ -178,14 +166,8 @@ def _binary_path(handle: cl.Device, source: str, options: str) -> Path | None:
     # same name.
     machine = instruction_set() if handle.type & cl.device_type.CPU else ""
     facts = (
-        FORMAT,
-        handle.platform.name,
-        handle.name,
-        handle.version,
-        handle.driver_version,
-        machine,
-        options,
-        source,
+        FORMAT, handle.platform.name, handle.name, handle.version, handle.driver_version, machine,
+        options, source,
     )
     return folder / hashlib.sha256("\0".join(facts).encode()).hexdigest()
 

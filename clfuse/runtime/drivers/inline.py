@@ -46,12 +46,8 @@ MAPPED: Final = "/proc/self/maps"
 class Inline:
     """The device of the calling thread beside one of all cores.
 
-    Attributes
-    ----------
-    handle : pyopencl.Device
-        To build for.
-    queue : pyopencl.CommandQueue
-        What is put into it is done when that returns. `runtime.launches.launch` sees to it that
+    handle (pyopencl.Device): to build for.
+    queue: what is put into it is done when that returns. `runtime.launches.launch` sees to it that
         what the other queue had is done before.
     """
 
@@ -99,10 +95,7 @@ def handles_of(platform: cl.Platform) -> list[tuple[cl.Device, Inline | None]]:
 
     To be called in the block of `loader_environment`.
 
-    Raises
-    ------
-    pyopencl.Error
-        There are none.
+    Raises pyopencl.Error: there are none.
     """
     from clfuse.runtime.drivers import opencl as cl
 

@@ -172,10 +172,7 @@ LOADERS: Final[dict[str, Callable[[Any], Any]]] = {
 def _load() -> None:
     """Load pyopencl's compiled part with its properties, and the rest if that cannot be alone.
 
-    Raises
-    ------
-    ImportError
-        There is no pyopencl, or it does not work.
+    Raises ImportError: there is no pyopencl, or it does not work.
     """
     with deferred.found_by(LOADERS):
         import pyopencl
@@ -236,10 +233,7 @@ def library() -> ctypes.CDLL:
     """OpenCL as pyopencl was linked with it: its own loader, as a rule, not the system's. Python's
     lock is free during calls of its functions, which pyopencl holds.
 
-    Raises
-    ------
-    OSError
-        Its file is none that can be opened by itself.
+    Raises OSError: its file is none that can be opened by itself.
     """
     return ctypes.CDLL(_cl.__file__)
 
@@ -253,10 +247,7 @@ def load_drivers() -> None:
 def create_context(handles: Sequence[Device]) -> Context:
     """As ``Context(handles)``, while other threads go on.
 
-    Raises
-    ------
-    pyopencl.Error
-        The driver refuses.
+    Raises pyopencl.Error: the driver refuses.
     """
     status = ctypes.c_int(-1)
     pointer = None

@@ -1,9 +1,8 @@
 """Pinning of PoCL's threads: each on a core of its own.
 
-Linux may wake two of PoCL's threads on one core and leave them there for milliseconds: forces
-between 1,500 bodies took 1.9 to 2.1 ms of the clock in every second process, 1.2 in the others, for
-2.3 ms of processor time in all of them (3.1, two cores). Intel's runtime does not feel it, because
-the thread that waits takes work, too.
+Linux may wake two of PoCL's threads on one core and leave them there for milliseconds: every second
+process takes 1.6 times as long then (3.1, two cores). Intel's runtime does not feel it, because the
+thread that waits takes work, too.
 
 PoCL binds thread number k to core number k where a variable of the environment says so when it
 makes the threads. That is right where it has a thread for every core of the computer and the

@@ -22,9 +22,7 @@ __kernel void probe(__global int *out, const int factor)
 PROBE_ITEMS: Final = 8
 
 
-def probe(
-    queue: cl.CommandQueue, builtins_read: str = "", subgroups_read: str = ""
-) -> str | None:
+def probe(queue: cl.CommandQueue, builtins_read: str = "", subgroups_read: str = "") -> str | None:
     """Build and run a kernel and check its result: None if all is well, else the cause, one line.
 
     That a device is listed proves nothing: the PoCL wheel lists one on CPUs that its compiler does

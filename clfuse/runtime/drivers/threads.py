@@ -100,16 +100,10 @@ def in_parts(
 ) -> None:
     """Call `change` on `arrays`, or on equal parts of all of them at the same time.
 
-    Parameters
-    ----------
-    change : callable
-        Takes one array for each of `arrays`; computes elements apart along all axes but `axes`.
-    arrays : sequence of numpy.ndarray
-        Alike along the axes of the first one that are not in `axes`.
-    axes : iterable of int
-        Axes of the first one, along which nothing may be cut.
-    nbytes : int
-        How much work it is.
+    change: takes one array for each of `arrays`; computes elements apart along all axes but `axes`.
+    arrays: alike along the axes of the first one that are not in `axes`.
+    axes: axes of the first one, along which nothing may be cut.
+    nbytes: how much work it is.
     """
     parts = min(worker_count(), nbytes // PART_NBYTES)
     shape = arrays[0].shape

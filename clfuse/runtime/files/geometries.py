@@ -48,19 +48,12 @@ _LINE: Final = re.compile(
 class Kept:
     """What was chosen for a kernel.
 
-    Attributes
-    ----------
-    kernel : str
-        Its name in OpenCL C.
-    changes : tuple of (str, int)
-        Fields of its geometry with the values that are better than those that were planned; none
-        where these are the best.
-    before_ns, after_ns : int
-        Its usual times, as it was planned and with the changes.
-    tried : int
-        How many of its candidates were tried, in their order.
-    key : str
-        The kernel with the size of its arrays.
+    kernel: its name in OpenCL C.
+    changes: fields of its geometry with the values that are better than those that were planned;
+        none where these are the best.
+    before_ns, after_ns: its usual times, as it was planned and with the changes.
+    tried: how many of its candidates were tried, in their order.
+    key: the kernel with the size of its arrays.
     """
 
     kernel: str

@@ -136,19 +136,11 @@ _NOT_WAITING: Final = (
 def open_ours(path: Path, largest: int | None = None) -> io.BufferedReader:
     """Open a file that clfuse may have written: no link, no pipe, no device, no other user's.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        In a folder that is ours.
-    largest : int, optional
-        Bytes that it may have.
+    path: in a folder that is ours.
+    largest: bytes that it may have.
 
-    Raises
-    ------
-    FileNotFoundError
-        There is none.
-    OSError
-        It is something else, or cannot be read.
+    Raises FileNotFoundError: there is none.
+    Raises OSError: it is something else, or cannot be read.
     """
     handle = os.open(path, os.O_RDONLY | _NOT_WAITING)
     try:
@@ -171,10 +163,7 @@ def open_to_append(path: Path) -> int:
     """Open a file to append to it and return its descriptor; another kind of thing in its place is
     removed.
 
-    Raises
-    ------
-    OSError
-        It cannot be made or written.
+    Raises OSError: it cannot be made or written.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NOT_WAITING
     trust.make(str(path.parent))
@@ -198,10 +187,7 @@ def open_to_append(path: Path) -> int:
 def write_whole(path: Path, contents: bytes) -> None:
     """Write a file so that another process sees all of it or none, and no other user reads it.
 
-    Raises
-    ------
-    OSError
-        The folder cannot be made or written.
+    Raises OSError: the folder cannot be made or written.
     """
     trust.make(str(path.parent))
     handle, temporary = tempfile.mkstemp(prefix=path.name[:100], dir=path.parent)
@@ -245,10 +231,7 @@ def append_line(path: Path, line: bytes, pattern: re.Pattern[bytes], largest: in
     largest : int
         Bytes of the file.
 
-    Raises
-    ------
-    OSError
-        It cannot be written.
+    Raises OSError: it cannot be written.
     """
     try:
         is_full = path.lstat().st_size >= largest
@@ -270,10 +253,7 @@ def write_checked(path: Path, contents: bytes) -> None:
     """Write a file with a digest over its name, its length and its contents: for machine code,
     which drivers believe, and one flipped bit of which ends the process or computes something else.
 
-    Raises
-    ------
-    OSError
-        The folder cannot be made or written.
+    Raises OSError: the folder cannot be made or written.
     """
     write_whole(path, MAGIC + _digest(contents, path.name) + contents)
 
@@ -312,10 +292,7 @@ MORE_PLACES: Final = ("/dev/shm", "/var/tmp")
 def has_room(folder: str, nbytes: int) -> bool:
     """Whether a disk has as many bytes left for this user, as far as it says so.
 
-    Raises
-    ------
-    OSError
-        There is no such folder.
+    Raises OSError: there is no such folder.
     """
     if not hasattr(os, "statvfs"):
         return True

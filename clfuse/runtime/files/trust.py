@@ -25,15 +25,9 @@ def trouble_with(folder: str) -> str:
     """Say what keeps a folder from being ours alone, with the address that it concerns; empty if
     nothing does. What is missing of it is made, private.
 
-    Parameters
-    ----------
-    folder : str
-        An absolute path without symbolic links (`os.path.realpath`).
+    folder: an absolute path without symbolic links (`os.path.realpath`).
 
-    Raises
-    ------
-    OSError
-        It cannot be made.
+    Raises OSError: it cannot be made.
     """
     make(folder)
     if not _HAS_OWNERS:
@@ -69,10 +63,7 @@ def close_to_others(folder: str) -> None:
 def make(folder: str) -> None:
     """Make a folder and what is missing above it, readable by this user alone.
 
-    Raises
-    ------
-    OSError
-        It cannot be made.
+    Raises OSError: it cannot be made.
     """
     if os.path.isdir(folder):
         return

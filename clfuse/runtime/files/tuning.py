@@ -82,10 +82,7 @@ def path_of(traits: DeviceTraits) -> Path | None:
 def write(traits: DeviceTraits, measured: Measured, when: str) -> Path:
     """Keep the traits of a device that was measured; returns where.
 
-    Raises
-    ------
-    OSError
-        There is no folder for it, or it cannot be written.
+    Raises OSError: there is no folder for it, or it cannot be written.
     """
     path = path_of(traits)
     if path is None:
@@ -126,12 +123,8 @@ def apply(traits: DeviceTraits) -> DeviceTraits:
 def read(path: Path, traits: DeviceTraits) -> DeviceTraits:
     """`traits` with what a file says about them.
 
-    Raises
-    ------
-    ValueError
-        Saying what is wrong with the file.
-    OSError
-        It cannot be read.
+    Raises ValueError: saying what is wrong with the file.
+    Raises OSError: it cannot be read.
     """
     text = read_ours(path, LARGEST_FILE)
     try:

@@ -238,20 +238,12 @@ def call(
 ) -> None:
     """Run the library function `name`; waits for the device first.
 
-    Parameters
-    ----------
-    name : str
-        A key of `FUNCTIONS`.
-    operands : sequence of (buffer, dtype, shape, offset, strides)
-        Strided views, in elements.
-    target : (buffer, dtype, shape)
-        Filled in C order.
-    param : object
-        What the node carried.
-    scalars : sequence of (int, NumPy scalar)
-        Further operands, each with its place among all of them.
-    tickets : list, optional
-        Functions `ONCE` add something to it as soon as they have changed the target itself.
+    name: a key of `FUNCTIONS`.
+    operands: strided views, in elements.
+    target: filled in C order.
+    param (object): what the node carried.
+    scalars: further operands, each with its place among all of them.
+    tickets: functions `ONCE` add something to it as soon as they have changed the target itself.
     """
     is_once = name in ONCE and tickets is not None and target[0].device.traits.unified_memory
     more = (tickets,) if is_once else ()

@@ -27,12 +27,8 @@ MOST_TRANSFORMS: Final = 64
 def call(step: LibraryCall, places: Sequence[Buffer | None]) -> None:
     """Enqueue a step whose `maker` says how; `places` are the buffers of the plan's values.
 
-    Raises
-    ------
-    RuntimeError
-        The library refuses.
-    DeviceError
-        The device was lost.
+    Raises RuntimeError: the library refuses.
+    Raises DeviceError: the device was lost.
     """
     counters["library_calls"] += 1
     try:
@@ -116,6 +112,4 @@ def _transform(how: Transform, step: LibraryCall, source: Buffer, target: Buffer
     char = step.dtype.char if how.kind != "real" else operand.dtype.char
     application = _application(target.device.queue, how.shape, char, how.axes, halves)
     change: Callable[[Any, Any], Any] = application.fft if how.is_forward else application.ifft
-    change(
-        _array(source, operand.dtype, operand.shape), _array(target, step.dtype, step.shape)
-    )
+    change(_array(source, operand.dtype, operand.shape), _array(target, step.dtype, step.shape))

@@ -49,18 +49,12 @@ def enqueue(
 ) -> cl.Event:
     """Put one launch of a kernel into its device's queue and return its event, without waiting.
 
-    Parameters
-    ----------
-    program : Program
-        From `runtime.launches.program.build`.
-    global_size, local_size : tuple of int
-        Work-items, and work-items of a group (None: the driver's choice).
-    args : sequence
-        In the kernel's order: `Buffer.mem` for buffers, Python or NumPy scalars for scalars. The
+    program: from `runtime.launches.program.build`.
+    global_size, local_size: work-items, and work-items of a group (None: the driver's choice).
+    args: in the kernel's order: `Buffer.mem` for buffers, Python or NumPy scalars for scalars. The
         buffers must live until this returns, not longer: the queue is in order, so that the next
         owner of their memory comes later.
-    tickets : list, optional
-        The event is added once the driver has taken the launch, before any Python runs.
+    tickets: the event is added once the driver has taken the launch, before any Python runs.
     """
     device = program.device
     taken = [] if tickets is None else tickets
@@ -129,18 +123,12 @@ class BoundKernel:
     set the two (1.3 to 1.8 us more for the launch). Where clfuse is compiled, the driver is called
     without pyopencl (`_core/launches.pxi`), and a scalar that was passed last stays set.
 
-    Parameters
-    ----------
-    program : Program
-        From `runtime.launches.program.build`.
-    global_size, local_size
-        As for `enqueue`.
-    fixed : mapping
-        Argument number -> scalar, of any type that the argument's dtype takes; or local memory.
-    buffers, scalars : sequence of (int, int)
-        Argument number, and the number among `enqueue`'s of what is set for each launch.
-    work : float
-        What `runtime.context.waits` counts for a launch.
+    program: from `runtime.launches.program.build`.
+    global_size, local_size: as for `enqueue`.
+    fixed: argument number -> scalar, of any type that the argument's dtype takes; or local memory.
+    buffers, scalars: argument number, and the number among `enqueue`'s of what is set for each
+        launch.
+    work: what `runtime.context.waits` counts for a launch.
     """
 
     __slots__ = (
@@ -217,38 +205,27 @@ class BoundKernel:
                     counters["kernels_launched"] += 1
                     lost.latest[0] = program
                     return None
-                self._check_refusal()
+                return self.enqueue_again(buffers, scalars, tickets)
             direct.forget()
         return self._enqueue_by_pyopencl(buffers, scalars, tickets)
 
     def enqueue_again(
         self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]
-    ) -> None:
-        """As `enqueue`, after the driver has refused that without pyopencl; says why, or does it.
+    ) -> cl.Event:
+        """As `enqueue`, after the driver has refused the launch without pyopencl.
 
-        Raises
-        ------
-        DeviceError
-            The device was lost.
-        AllocationError
-            As `lost.call_driver`.
+        Raises DeviceError: something has failed before the launch, or it was taken, and has failed:
+            it must not be tried again.
+        Raises AllocationError: as `lost.call_driver`.
         """
-        direct = self._direct
-        assert direct is not None
-        self._check_refusal()
-        direct.forget()
-        self._enqueue_by_pyopencl(buffers, scalars, tickets)
-
-    def _check_refusal(self) -> None:
-        """Raise DeviceError where a launch that the driver has refused must not be tried again:
-        something has failed before it, or it was taken, and has failed."""
         assert self._direct is not None
         routine, status, was_taken = self._direct.refusal()
-        if routine != "clFinish" and not lost.means_lost(status):
-            return
-        program = self.program
-        error = lost.status_error(routine, status)
-        raise lost.waiting(program.device, error, program.name if was_taken else "") from error
+        if routine == "clFinish" or lost.means_lost(status):
+            program = self.program
+            error = lost.status_error(routine, status)
+            raise lost.waiting(program.device, error, program.name if was_taken else "") from error
+        self._direct.forget()
+        return self._enqueue_by_pyopencl(buffers, scalars, tickets)
 
     def enqueue_timed(
         self, buffers: list[Any], scalars: Sequence[Any], tickets: list[Any]
@@ -266,9 +243,7 @@ class BoundKernel:
         timed = device.timed_queue
         with device.lock:
             # The queue may have gone between two launches.
-            before = lost.call_driver(
-                device, self.program.name, cl.enqueue_marker, device.queue
-            )
+            before = lost.call_driver(device, self.program.name, cl.enqueue_marker, device.queue)
             event = self._enqueue_by_pyopencl(buffers, scalars, tickets, timed, [before])
             try:
                 cl.enqueue_barrier(device.queue, wait_for=[event])
@@ -475,13 +450,9 @@ def finish(device: Device) -> None:
 def observe_launches(device: Device, observer: Callable[[Program, Any], None]) -> Iterator[None]:
     """Show every launch on any device to `observer` for the length of a block.
 
-    Parameters
-    ----------
-    device : Device
-        Whose events get times: ``event.profile.start`` and ``.end``, in nanoseconds, once it is
+    device: whose events get times: ``event.profile.start`` and ``.end``, in nanoseconds, once it is
         done. Timing makes a launch up to 1 us slower, hence not always.
-    observer : callable
-        Called with the program and its event, in the thread that launched it.
+    observer: called with the program and its event, in the thread that launched it.
     """
     begin_timing(device)
     observers.append(observer)

@@ -34,27 +34,17 @@ Arguments = tuple["np.dtype[Any] | None", ...]
 class Program:
     """One kernel, built and ready to launch.
 
-    Attributes
-    ----------
-    device : Device
-        Where it runs.
-    name : str
-        The kernel's name in the source.
-    source : str
-        OpenCL C.
-    arguments : tuple
-        A NumPy dtype for a scalar argument, None for a buffer.
-    kernel : pyopencl.Kernel
-        Not safe to use by two threads at once: `runtime.launches.launch` holds the device's lock.
-    inline : bool
-        Whether the calling thread runs it: see `runtime.drivers.inline`.
-    compiled : pyopencl._cl._Program
-        From which `runtime.launches.launch` makes kernel objects that keep their arguments.
-    quick : dict of float to int
-        Of `runtime.context.waits`.
-    brought_in : list
-        Not empty once the pages of its constants are in memory: from the start on, but where the
-        device `loads_pages_late`.
+    device: where it runs.
+    name: the kernel's name in the source.
+    source: OpenCL C.
+    arguments: A NumPy dtype for a scalar argument, None for a buffer.
+    kernel: not safe to use by two threads at once: `runtime.launches.launch` holds the device's
+        lock.
+    inline: whether the calling thread runs it: see `runtime.drivers.inline`.
+    compiled: from which `runtime.launches.launch` makes kernel objects that keep their arguments.
+    quick: of `runtime.context.waits`.
+    brought_in: not empty once the pages of its constants are in memory: from the start on, but
+        where the device `loads_pages_late`.
     """
 
     device: Device
@@ -122,10 +112,7 @@ def build(
     inline : bool
         Whether the calling thread runs it, on a device that has `Device.inline`.
 
-    Raises
-    ------
-    KernelBuildError
-        The compiler refused; its `path` names a file with source and log.
+    Raises KernelBuildError: the compiler refused; its `path` names a file with source and log.
     """
     if len(name) > LONGEST_NAME:
         digest = hashlib.sha256(name.encode()).hexdigest()[:16]
@@ -203,9 +190,7 @@ def _build(
             raise _refused(device, source, name, options, problem)
     counters["programs_built"] += 1
     brought_in = [] if device.traits.loads_pages_late else [True]
-    return Program(
-        device, name, source, arguments, kernel, compiled, inline, brought_in=brought_in
-    )
+    return Program(device, name, source, arguments, kernel, compiled, inline, brought_in=brought_in)
 
 
 def _refused(device: Device, source: str, name: str, options: str, log: str) -> KernelBuildError:

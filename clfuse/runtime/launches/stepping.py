@@ -30,10 +30,7 @@ def is_on() -> bool:
 def finish(device: Device, name: str) -> None:
     """Wait for a step that was enqueued just now, on a device that had done all else.
 
-    Raises
-    ------
-    DeviceError
-        It has failed, and the device was lost; names it.
+    Raises DeviceError: it has failed, and the device was lost; names it.
     """
     queue = device.queue
     try:

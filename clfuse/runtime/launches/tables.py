@@ -18,10 +18,7 @@ MOST_NBYTES: Final = 64 << 20
 def table_on(device: Device, table: Table) -> Any:
     """The device's memory with the numbers of a table.
 
-    Raises
-    ------
-    AllocationError
-        There is no room for it.
+    Raises AllocationError: there is no room for it.
     """
     with device.lock:
         kept = device.tables
@@ -43,6 +40,4 @@ def _sent(device: Device, table: Table) -> Any:
     values = table.values()
     counters["bytes_to_device"] += values.nbytes
     flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-    return lost.call_driver(
-        device, "a table", cl.Buffer, device.context, flags, hostbuf=values
-    )
+    return lost.call_driver(device, "a table", cl.Buffer, device.context, flags, hostbuf=values)

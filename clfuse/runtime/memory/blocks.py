@@ -94,22 +94,14 @@ class Buffer:
 
     What gives the memory back is another object (`Block`): buffers on the host do without.
 
-    Attributes
-    ----------
-    device : Device
-        Where it is.
-    nbytes : int
-        What was asked for.
-    mem : pyopencl memory object
-        What a kernel takes as argument.
-    exported : int
-        How many zero-copy host views are held: as long as there is one, no kernel may write to it.
-        Of memory that is only lent for reading, one more.
-    address : int
-        Of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once. Not
-        set otherwise.
-    used : int
-        When it was used last, as `note_use` counts; not set where memory is not tight.
+    device (Device): where it is.
+    nbytes (int): what was asked for.
+    mem (pyopencl memory object): what a kernel takes as argument.
+    exported (int): how many zero-copy host views are held: as long as there is one, no kernel may
+        write to it. Of memory that is only lent for reading, one more.
+    address: of the driver's object, ``mem.int_ptr``; for what is compiled, which asks for it once.
+        Not set otherwise.
+    used: when it was used last, as `note_use` counts; not set where memory is not tight.
     """
 
     __slots__ = ("__weakref__", "_owned", "address", "device", "exported", "mem", "nbytes", "used")
@@ -148,18 +140,11 @@ class Buffer:
 def allocate(device: Device, nbytes: int) -> Buffer:
     """Return memory with undefined contents.
 
-    Parameters
-    ----------
-    device : Device
-        Where.
-    nbytes : int
-        How much; 0 is allowed and gets a buffer that a kernel takes.
+    device: where.
+    nbytes: how much; 0 is allowed and gets a buffer that a kernel takes.
 
-    Raises
-    ------
-    AllocationError
-        More than the device's largest allocation, or more than is left. Every earlier buffer is as
-        it was.
+    Raises AllocationError: more than the device's largest allocation, or more than is left. Every
+        earlier buffer is as it was.
     """
     pool = device.pool or pool_of(device)
     mem, block_nbytes = pool.take(nbytes)
@@ -187,10 +172,7 @@ def pool_of(device: Device) -> Pool:
 def pin(device: Device, event: Any, owner: object) -> None:
     """Keep `owner` alive until `event` is complete.
 
-    Raises
-    ------
-    DeviceError
-        What was pinned before has failed: the device is lost.
+    Raises DeviceError: what was pinned before has failed: the device is lost.
     """
     pinned = device.pinned
     pinned.append((event, owner))

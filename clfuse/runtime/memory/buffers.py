@@ -79,23 +79,16 @@ SELECTED = 3
 class HostBuffer(Buffer):
     """A host array that becomes device memory when a kernel asks for it, or is such memory.
 
-    Attributes
-    ----------
-    array : numpy.ndarray
-        C-contiguous, of the shape and dtype of the node that has this buffer; it is written to only
-        where nothing else refers to it (`clfuse.arrays.host_array`). It stays when the device has
-        its copy.
-    copy : Buffer or None
-        What a kernel has asked for, until the array is written to.
-    memory : Buffer or None
-        The buffer whose memory the array is (`lend_memory`): the device has no other copy. A write
-        to it waits for the device first.
-    use : int
-        What was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. The choice where
-        to calculate with it depends on that.
-    window : numpy.ndarray or None
-        `array` again, for what is compiled, which keeps views of it; it holds `array` once, however
-        many these are.
+    array (numpy.ndarray): C-contiguous, of the shape and dtype of the node that has this buffer; it
+        is written to only where nothing else refers to it (`clfuse.arrays.host_array`). It stays
+        when the device has its copy.
+    copy (Buffer or None): what a kernel has asked for, until the array is written to.
+    memory (Buffer or None): the buffer whose memory the array is (`lend_memory`): the device has no
+        other copy. A write to it waits for the device first.
+    use (int): what was done with it: `AS_A_WHOLE`, `IN_PARTS`, `BY_ROWS` or `SELECTED`. The choice
+        where to calculate with it depends on that.
+    window (numpy.ndarray or None): `array` again, for what is compiled, which keeps views of it; it
+        holds `array` once, however many these are.
     """
 
     __slots__ = ("array", "copy", "memory", "use", "window")
@@ -172,10 +165,7 @@ def upload(device: Device, array: npt.NDArray[Any]) -> Buffer:
     array : numpy.ndarray
         Any shape, strides and dtype; bytes in native order.
 
-    Raises
-    ------
-    AllocationError
-        As `allocate`.
+    Raises AllocationError: as `allocate`.
     """
     if device.forked:
         return HostBuffer(device, fresh_copy(array))
@@ -261,9 +251,7 @@ def lend_memory(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) ->
         return None
     buffer.device.finish()
     address = memory.__array_interface__["data"][0]
-    return HostBuffer(
-        buffer.device, np.asarray(_Lent(buffer, address, dtype.str, shape)), buffer
-    )
+    return HostBuffer(buffer.device, np.asarray(_Lent(buffer, address, dtype.str, shape)), buffer)
 
 
 def has_sole_memory(buffer: HostBuffer) -> bool:
@@ -353,19 +341,11 @@ def _is_staged(buffer: Buffer, start: int, part: npt.NDArray[Any], *, to_device:
 def download(buffer: Buffer, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
     """Return a fresh host array, writable, with the buffer's contents in C order.
 
-    Raises
-    ------
-    DeviceError
-        The device was lost, and they are nowhere else.
+    Raises DeviceError: the device was lost, and they are nowhere else.
 
-    Parameters
-    ----------
-    buffer : Buffer
-        What to read; its first bytes.
-    dtype : dtype
-        Of the result.
-    shape : sequence of int
-        Of the result.
+    buffer: what to read; its first bytes.
+    dtype: of the result.
+    shape: of the result.
     """
     if type(buffer) is HostBuffer:
         return buffer.read(np.dtype(dtype), tuple(shape)).copy()

@@ -78,14 +78,10 @@ def share(device: Device, array: npt.NDArray[Any], *, exported: bool = False) ->
     What either side writes the other sees, in an undefined order unless the caller waits:
     for ``asarray(..., copy=False)``, whose caller has promised not to change it.
 
-    Parameters
-    ----------
-    device : Device
-        A CPU device, else the result is None.
-    array : numpy.ndarray
-        C-contiguous, not empty; the buffer keeps it alive. Marked `exported` where it is read-only.
-    exported : bool
-        Mark it so in any case: it will not be written to, though it may be. A buffer that
+    device: A CPU device, else the result is None.
+    array: C-contiguous, not empty; the buffer keeps it alive. Marked `exported` where it is
+        read-only.
+    exported: mark it so in any case: it will not be written to, though it may be. A buffer that
         only can be read takes a copy where the array does not begin at a multiple of 128 bytes
         (PoCL and Intel's runtime; 0.6 ms for a megabyte), and memory from NumPy begins anywhere.
     """

@@ -38,9 +38,7 @@ SPILLED_SHARE: Final = 16
 """A part of the limit, one in so many, that is spilled together at least: to look for idle arrays
 takes as long as to copy some megabytes."""
 
-_SLOTS: Final[dict[str, Any]] = {
-    name: Node.__dict__[name].__get__ for name in ("buffer", "inputs")
-}
+_SLOTS: Final[dict[str, Any]] = {name: Node.__dict__[name].__get__ for name in ("buffer", "inputs")}
 _put: Final[Any] = Node.__dict__["buffer"].__set__
 _node_in: Final[Any] = Storage.__dict__["node"].__get__
 
@@ -66,10 +64,7 @@ class _Idle:
 def spill(pool: Pool, nbytes: int) -> int:
     """Give back the memory of idle arrays of a pool, those first that were not used for longest.
 
-    Parameters
-    ----------
-    nbytes : int
-        What the allocation needs.
+    nbytes: what the allocation needs.
 
     Returns
     -------

@@ -59,12 +59,8 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 class Access:
     """An access outside every block.
 
-    Attributes
-    ----------
-    address : int
-        The first in its page.
-    wrote : bool or None
-        Whether it was a write; None where the system does not say.
+    address: the first in its page.
+    wrote: whether it was a write; None where the system does not say.
     """
 
     address: int
@@ -74,14 +70,9 @@ class Access:
 class Guarded:
     """A block: NumPy makes an array of it, and it goes back with the last such array.
 
-    Attributes
-    ----------
-    address, size : int
-        Its bytes.
-    used : int
-        How many of them were requested; the others are `PATTERN`, and stay so.
-    turn : int
-        How often it was requested.
+    address, size (int): its bytes.
+    used (int): how many of them were requested; the others are `PATTERN`, and stay so.
+    turn (int): how often it was requested.
     """
 
     def __init__(self, owner: Arena, address: int, size: int) -> None:
@@ -219,10 +210,7 @@ class Arena:
     def nearest(self, address: int) -> tuple[int, int]:
         """The start and the end of the block that is nearest to an address outside.
 
-        Raises
-        ------
-        LookupError
-            There are none.
+        Raises LookupError: there are none.
         """
         with self._lock:
             place = bisect.bisect_right(self._starts, address)

@@ -37,12 +37,8 @@ class MemoryWatch:
     def begin(self, name: str, arguments: Mapping[int, Any]) -> None:
         """A kernel is about to be launched.
 
-        Parameters
-        ----------
-        name : str
-            The kernel's.
-        arguments : mapping
-            Number -> buffer, or what else it takes.
+        name: the kernel's.
+        arguments: number -> buffer, or what else it takes.
         """
         memory = arena()
         if memory is None:
@@ -57,10 +53,7 @@ class MemoryWatch:
     def end(self, device_name: str) -> None:
         """All that was launched is done.
 
-        Raises
-        ------
-        DeviceError
-            A kernel has read or written outside its arrays.
+        Raises DeviceError: a kernel has read or written outside its arrays.
         """
         memory = arena()
         if memory is None:
@@ -77,9 +70,7 @@ class MemoryWatch:
             )
 
 
-def _of_accesses(
-    found: list[Access], blocks: Mapping[int, _Argument], memory: Arena
-) -> str:
+def _of_accesses(found: list[Access], blocks: Mapping[int, _Argument], memory: Arena) -> str:
     """What the first of some accesses was."""
     first = found[0]
     what = _DONE[first.wrote]

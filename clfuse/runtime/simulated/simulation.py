@@ -56,10 +56,7 @@ POLL_SECONDS: Final = 20e-6, 1e-3
 class Simulation:
     """What a device does in place of another one.
 
-    Parameters
-    ----------
-    key : str
-        Of `SIMULATED_DEVICES`.
+    key: of `SIMULATED_DEVICES`.
     """
 
     def __init__(self, key: str) -> None:
@@ -85,12 +82,8 @@ class Simulation:
     def traits(self, native: DeviceTraits, host_nbytes: int) -> DeviceTraits:
         """The simulated device's traits.
 
-        Parameters
-        ----------
-        native : DeviceTraits
-            Those of the CPU device. Its quirks that are about the compiler hold here, too.
-        host_nbytes : int
-            The host's memory; 0 where it is not known.
+        native: those of the CPU device. Its quirks that are about the compiler hold here, too.
+        host_nbytes: the host's memory; 0 where it is not known.
         """
         row = self.row
         largest = HOST_SHARE * host_nbytes if host_nbytes else native.global_nbytes
@@ -113,7 +106,6 @@ class Simulation:
             global_nbytes=int(scale * row.global_nbytes),
             local_nbytes=min(row.local_nbytes, native.local_nbytes),
             max_parameter_nbytes=row.max_parameter_nbytes,
-            address_bits=row.address_bits,
             max_work_group=min(row.max_work_group, native.max_work_group),
         )
         traits = apply_quirks(with_schedule(traits, "gpu"))
@@ -150,10 +142,9 @@ class Simulation:
         problem = problem_of(source)
         if problem:
             return problem
-        pointer = row.address_bits // 8
         nbytes = 0
         for dtype in arguments:
-            size = pointer if dtype is None else dtype.itemsize
+            size = 8 if dtype is None else dtype.itemsize  # a pointer, or a number
             nbytes = -(-nbytes // size) * size + size
         if nbytes > row.max_parameter_nbytes:
             return (
@@ -199,20 +190,12 @@ class Simulation:
     ) -> cl.Event:
         """Launch, wait, and say what was wrong.
 
-        Parameters
-        ----------
-        device : DeviceBase
-            Where.
-        name : str
-            The kernel's.
-        compiled : pyopencl._cl._Program
-            From which the kernel is.
-        global_size, local_size
-            As for `runtime.launches.launch.enqueue`.
-        arguments : mapping
-            Number -> buffer, or what else it takes.
-        enqueue : callable
-            Puts the kernel into the queue.
+        device: where.
+        name: the kernel's.
+        compiled: from which the kernel is.
+        global_size, local_size: as for `runtime.launches.launch.enqueue`.
+        arguments: number -> buffer, or what else it takes.
+        enqueue: puts the kernel into the queue.
         """
         from clfuse.runtime.drivers import opencl as cl
 
@@ -255,10 +238,7 @@ class Simulation:
     def finished(self, device: DeviceBase) -> None:
         """All that was enqueued is done: say what was wrong with launches that were held back.
 
-        Raises
-        ------
-        DeviceError
-            One of them has read or written outside its arrays.
+        Raises DeviceError: one of them has read or written outside its arrays.
         """
         with _lock:
             self._held = None

@@ -96,12 +96,8 @@ def sources_of(phase: Kernel, operand: int) -> Sources | None:
     """What has to be finite, so that register `operand` of a phase is never NaN; None where that
     does not suffice, or is not soon looked at.
 
-    Parameters
-    ----------
-    phase : Kernel
-        One that folds along its last dimension, the lanes' one, in one piece.
-    operand : int
-        A register of its body, real numbers.
+    phase: one that folds along its last dimension, the lanes' one, in one piece.
+    operand: a register of its body, real numbers.
     """
     last = len(phase.extents) - 1
     if phase.chunk >= 0 or math.prod(phase.extents[:-1]) < MIN_ROWS * phase.work_items:

@@ -108,9 +108,7 @@ def _classes(steps: Sequence[Step]) -> list[Any]:
         step = made.get(var)
         return var if step is None else (step.op, step.dtype)
 
-    return [
-        (step.op, step.dtypes, step.dtype, tuple(map(kind, step.operands))) for step in steps
-    ]
+    return [(step.op, step.dtypes, step.dtype, tuple(map(kind, step.operands))) for step in steps]
 
 
 def _topological(steps: Sequence[Step], keys: Sequence[tuple[int, int, int]]) -> list[Step]:

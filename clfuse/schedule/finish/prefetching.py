@@ -1,24 +1,19 @@
 """Prefetching: loads that ask for memory before they need it, and loads that bypass the caches.
 
 The processor's own prefetching keeps few lines under way where a loop only reads: sums of 128 MB
-took 1.4 to 1.6 times as long without asking 8 KiB ahead (PoCL and Intel's runtime on two cores of a
-Xeon, 28 against 40 GB/s). Loops that also store as much as they read gained nothing, nor did
-AMD's processors (`DeviceTraits.asks_ahead`).
+take 1.4 to 1.6 times as long without asking 8 KiB ahead (Xeon). Loops that also store as much as
+they read gain nothing, nor do AMD's processors (`DeviceTraits.asks_ahead`).
 
 What is gathered lies anywhere: no processor guesses the next line, and it looks for few of them at
 once, since each waits for its index, which is loaded, too. So the positions of later elements are
-computed ahead of the loop. Gathers of 4 million random or sorted doubles from 64 MB took .7 of the
-time on PoCL, .7 and 1.0 on Intel's runtime, of 8 million from 64 MB .66 and .62 (EPYC, Zen 5). From
-what the third cache holds (16 MB and less here) they took 1.0 to 1.7 times as long.
+computed ahead of the loop. Gathers of doubles from 64 MB take .6 to 1.0 of the time (EPYC, Zen 5);
+from what the third cache holds, 16 MB and less there, they take 1.0 to 1.7 times as long.
 
 What is read once need not push everything else out of the caches. On AMD's processors lines that
 were asked for as such go from the first cache nowhere, and the work of handing them down goes with
-them. ``a += b + s * c`` over 64 MB each took .92 to .95 of the time on PoCL and Intel's runtime,
-sums of products .86 to .92, gathers from 16 MB .87 to .92 (EPYC, Zen 4, two cores, 32 MB of L3);
-where other machines held the memory busy, sums along rows took .92, the rest .98 to 1.01. A part of
-it is that Python finds its own lines in the third cache at the next launch: one came in 41 ns
-instead of 215, and a call of a kernel was recorded in 10 us instead of 30: see
-`DeviceTraits.reads_past`.
+them: ``a += b + s * c`` over 64 MB each takes .92 to .95 of the time, sums of products and gathers
+.86 to .92 (EPYC, Zen 4). A part of it is that Python finds its own lines in the third cache at the
+next launch (`DeviceTraits.reads_past`).
 """
 
 from __future__ import annotations

@@ -54,10 +54,8 @@ MAX_ITEMS: Final = 256
 class Arrays:
     """Which values may lie in the same bytes: an array, and what updates make of it.
 
-    Attributes
-    ----------
-    shared : set of int
-        Values that other launches write to, too: what one does not write need not be as it was.
+    shared (set of int): values that other launches write to, too: what one does not write need not
+        be as it was.
     """
 
     def __init__(self, lowering: Lowering) -> None:
@@ -161,10 +159,7 @@ class Cells:
     def joined(self, kernel: Kernel, start: Sequence[int]) -> Cells:
         """The same with the work of a kernel whose range begins at `start`, after its own.
 
-        Raises
-        ------
-        Apart
-            Some element would be read or written in another order.
+        Raises Apart: some element would be read or written in another order.
         """
         if kernel.reduced and self._kernel.reduced:
             _check_same_way(kernel, self._kernel)
@@ -306,9 +301,7 @@ class Cells:
         for cell in cells:
             for item in [*cell.items, *cell.stores]:
                 if isinstance(item, Load | Store):
-                    boxes, accesses = found.setdefault(
-                        self._arrays.root(item.value), ([], set())
-                    )
+                    boxes, accesses = found.setdefault(self._arrays.root(item.value), ([], set()))
                     boxes += cell.boxes
                     accesses.add(item.access)
         return {array: (hull(boxes), accesses) for array, (boxes, accesses) in found.items()}
@@ -402,11 +395,8 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
 
         y[i], y[n + i] = a[i], b[i]     over n; [0, n): y[i] = a[i], [n, 2 * n): y[i] = b[i - n]
 
-    Raises
-    ------
-    Apart
-        The parts are no boxes side by side, need each other, or share what takes longer to load and
-        to compute for each than to read what they wrote.
+    Raises Apart: the parts are no boxes side by side, need each other, or share what takes longer
+        to load and to compute for each than to read what they wrote.
     """
     first: dict[int, Access] = {}
     for store in kernel.stores:
@@ -431,10 +421,7 @@ def cells_of_parts(kernel: Kernel, arrays: Arrays, operation_nbytes: float) -> C
         parts.setdefault(ahead[0], []).append(store)
     made: Cells | None = None
     extents = tuple(
-        [
-            extent + max([start[dim] for start in parts])
-            for dim, extent in enumerate(kernel.extents)
-        ]
+        [extent + max([start[dim] for start in parts]) for dim, extent in enumerate(kernel.extents)]
     )
     bodies = {
         start: needed_items(kernel.body, {store.var for store in stores})

@@ -72,17 +72,13 @@ def cells_of(kernel: Kernel, start: Sequence[int]) -> list[Cell]:
             *move_box(cell.items, cell.stores, start), cell.folds,
         )
         for body in kernel.phases
-        for cell in _uncut(
-            Cell(body.where or (whole,), body.body, body.stores, body.accumulators)
-        )
+        for cell in _uncut(Cell(body.where or (whole,), body.body, body.stores, body.accumulators))
     ]
 
 
 def has_parts(kernel: Kernel) -> bool:
     """Whether it does something else in some boxes, as where it makes or reads a joined array."""
-    return bool(kernel.where) or any(
-        access.jumps or access.within for access in accesses(kernel)
-    )
+    return bool(kernel.where) or any(access.jumps or access.within for access in accesses(kernel))
 
 
 def _uncut(cell: Cell) -> list[Cell]:
@@ -142,9 +138,7 @@ def _within(cell: Cell, box: Box) -> Cell:
 
 def _has_element(access: Access, box: Box) -> bool:
     """Whether a limited access has elements in a box."""
-    return all(
-        first <= box[dim][0] and box[dim][1] <= end for dim, first, end in access.within
-    )
+    return all(first <= box[dim][0] and box[dim][1] <= end for dim, first, end in access.within)
 
 
 def _cut(box: Box, dim: int, index: int) -> list[Box]:

@@ -109,10 +109,7 @@ class _Joining:
     def _join(self, place: int, other: int) -> bool:
         """Join a launch into an earlier one; False for two that this pass does not join.
 
-        Raises
-        ------
-        Apart
-            They cannot be, and nothing else says why.
+        Raises Apart: they cannot be, and nothing else says why.
         """
         kernel, launch = self._pending[place].launch, self._pending[other].launch
         assert isinstance(kernel, Kernel)
@@ -155,9 +152,7 @@ class _Joining:
                 read |= {value for value, _ in reads_of(entry.launch)}
                 for node in entry.updates:
                     read.update(contents_before(lowering, node))
-        dropped = {
-            store.value for cells in self._cells.values() for store in cells.stores
-        } - read
+        dropped = {store.value for cells in self._cells.values() for store in cells.stores} - read
         gone = {  # until another result of theirs is read
             place: {*writes_of(entry.launch)} for place, entry in enumerate(self._pending)
             if place not in self._gone and place not in self._cells
@@ -336,10 +331,7 @@ def _check_worth(
     """Elements of both ranges, the second of which begins at `start` of the first; what lies side
     by side in memory is so `along` a dimension.
 
-    Raises
-    ------
-    Apart
-        What both touch is not worth the text for the ends.
+    Raises Apart: what both touch is not worth the text for the ends.
     """
     sides = [
         (max(begin, 0), min(a, begin + b), min(begin, 0), max(a, begin + b))

@@ -238,9 +238,7 @@ class Rows:
             graph.requested[node] or (graph.live[node] and placement.stored[node])
             for node in self.nodes_of[value]
         )
-        return held or any(
-            self.base_of.get(reader) != number for reader in self.readers[value]
-        )
+        return held or any(self.base_of.get(reader) != number for reader in self.readers[value])
 
 
 class _Phase:

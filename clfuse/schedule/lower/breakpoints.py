@@ -78,9 +78,7 @@ class Body:
     registers: Registers
 
 
-def join(
-    parts: Sequence[Part], extents: tuple[int, ...], max_steps: int
-) -> list[Body] | None:
+def join(parts: Sequence[Part], extents: tuple[int, ...], max_steps: int) -> list[Body] | None:
     """Bodies over `extents` that do together what each part does in its box, the largest first.
 
     Parts that perform the same operations share one. None where their loads cannot be written as
@@ -188,12 +186,10 @@ def _directions(access: Access, box: Box) -> tuple[int | None, ...]:
 class _Cells:
     """The grid that the boxes' bounds cut the iteration into.
 
-    Attributes
-    ----------
-    starts : list of list of int, one a dimension
-        Where its intervals begin, and the extent at the end.
-    owner : int64 array, a dimension a dimension
-        The part that every cell belongs to; -1 for none of those that are looked at.
+    starts (list of list of int, one a dimension): where its intervals begin, and the extent at the
+        end.
+    owner (int64 array, a dimension a dimension): the part that every cell belongs to; -1 for none
+        of those that are looked at.
     """
 
     def __init__(self, parts: Sequence[Part], extents: tuple[int, ...]) -> None:
@@ -402,9 +398,7 @@ class _Joint:
                     yield dim, starts[rectangle[dim].start + number], by
 
 
-def _filled(
-    offsets: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int64]:
+def _filled(offsets: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """The offsets with those of unknown cells taken from known ones in a line with them."""
     offsets, known = offsets.copy(), known.copy()
     for dim in range(offsets.ndim):

@@ -280,9 +280,7 @@ class Emitter:
                     straddles = Straddles(node, dim, position)
             elif axis is not None:
                 base = first if sign > 0 else end - 1
-                taken[axis] = (
-                    sign * (start - base), tuple([sign * c for c in coefficients])
-                )
+                taken[axis] = (sign * (start - base), tuple([sign * c for c in coefficients]))
         if straddles is not None:
             raise straddles
         return self._key(value, Access(*linearize(shape, taken, len(self.extents))))
@@ -350,9 +348,7 @@ class Emitter:
             var = self.registers.new()
             self.items.append(Load(var, self.values.of(node), graph.dtypes[node], access))
             return var
-        if operands and (
-            kind is Kind.VIEW or kind is Kind.CONCATENATE or kind is Kind.UPDATE
-        ):
+        if operands and (kind is Kind.VIEW or kind is Kind.CONCATENATE or kind is Kind.UPDATE):
             return operands[0]
         if node in self.placement.unrolled:
             return self._fold(node, operands)
@@ -370,10 +366,7 @@ class Emitter:
                 raise AssertionError(f"planner error: {graph.label(source)} is not in memory")
             self.items.append(
                 Load(
-                    var,
-                    self.values.of(source),
-                    graph.dtypes[node],
-                    self._composed(node, access),
+                    var, self.values.of(source), graph.dtypes[node], self._composed(node, access),
                     operands[0],
                 )
             )

@@ -135,9 +135,7 @@ def _factor(norm: Any, points: int, is_inverse: bool, real: np.dtype) -> float:
 class _Array:
     """Where the elements of an array lie."""
 
-    def __init__(
-        self, value: int, dtype: np.dtype, offset: int, strides: Sequence[int]
-    ) -> None:
+    def __init__(self, value: int, dtype: np.dtype, offset: int, strides: Sequence[int]) -> None:
         self.value = value
         self.dtype = dtype
         self.offset = offset
@@ -159,9 +157,7 @@ class _Maker:
         assert division is not None
         self._division: Division = division
 
-    def passes(
-        self, shape: tuple[int, ...], source: _Array, target: _Array
-    ) -> list[FourierPass]:
+    def passes(self, shape: tuple[int, ...], source: _Array, target: _Array) -> list[FourierPass]:
         """From an array of `shape` to one that has another extent along the axis."""
         how, division = self._how, self._division
         others = [dim for dim in range(len(shape)) if dim != how.axis and shape[dim] != 1]

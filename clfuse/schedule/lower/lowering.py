@@ -69,12 +69,10 @@ class Pending:
 class Lowering:
     """The pass and its result.
 
-    Attributes
-    ----------
-    pending : list of Pending, in order of execution
-    values : ValueTable
-    apart : dict, value -> Cut
-        Why what reads it is another launch, unless they are joined after all.
+    pending: in order of execution
+    values (ValueTable)
+    apart (dict, value -> Cut): why what reads it is another launch, unless they are joined after
+        all.
     """
 
     def __init__(self, placement: Placement, traits: DeviceTraits) -> None:
@@ -135,9 +133,7 @@ class Lowering:
                 self._library(node)
         # What writes into bytes that others of its level read comes after them.
         self.pending.sort(
-            key=lambda each: (
-                each.level, bool(each.updates) or isinstance(each.launch, UserLaunch)
-            )
+            key=lambda each: (each.level, bool(each.updates) or isinstance(each.launch, UserLaunch))
         )
 
     def _note_split(self, node: int, count: int) -> None:
@@ -295,11 +291,7 @@ class Lowering:
         if bodies is None:
             return [
                 Kernel(
-                    MAP,
-                    extents_of(part.box),
-                    part.items,
-                    stored(part.roots, part.box),
-                    boxed=True,
+                    MAP, extents_of(part.box), part.items, stored(part.roots, part.box), boxed=True
                 )
                 for part in parts
             ]
@@ -386,14 +378,8 @@ class Lowering:
             results.append(self._store(var, node, self.values.of_node[node], access))
             epilogue.forget_constants()
         kernel = Kernel(
-            REDUCE,
-            extents,
-            items,
-            self._stores_along(along, roots, order),
-            len(axes),
-            accumulators,
-            epilogue.items,
-            results,
+            REDUCE, extents, items, self._stores_along(along, roots, order), len(axes),
+            accumulators, epilogue.items, results,
         )
         if len(parts) > 1 and self._prefers_memory(kernel):
             raise self._refusal(operands, level)

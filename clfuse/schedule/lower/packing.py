@@ -47,9 +47,7 @@ def pack(kernel: Kernel, traits: DeviceTraits, values: ValueTable) -> list[Kerne
 def copied_elements(load: Load, extents: tuple[int, ...]) -> int:
     """How many elements a load over `extents` touches, each counted once."""
     strides = load.access.strides
-    return math.prod(
-        [extent for extent, stride in zip(extents, strides, strict=True) if stride]
-    )
+    return math.prod([extent for extent, stride in zip(extents, strides, strict=True) if stride])
 
 
 class Copies:

@@ -45,9 +45,7 @@ def finish_reduction(
     if wide is not None:
         kernel, rest, together = wide
         groups, length, split = _lay(kernel, traits, splits=True)
-        return _stages_of_columns(
-            kernel, rest, together, split, groups, traits, values, registers
-        )
+        return _stages_of_columns(kernel, rest, together, split, groups, traits, values, registers)
     kernel = g.orient_reduction(kernel, traits)
     groups, length, split = _lay(kernel, traits, splits=len(kernel.passes) == 1)
     if split <= 1 and not kernel.kept:

@@ -84,12 +84,7 @@ def _selecting(nodes: list[int], emitter: Emitter, values: ValueTable) -> Kernel
         stores.append(Store(var, graph.dtypes[value], values.of_node[node], dtype, place))
     selection = Selection(selector, values.of(starts), packed, other)
     return Kernel(
-        EXPAND if expands else COMPACT,
-        emitter.extents,
-        emitter.items,
-        stores,
-        1,
-        chunk=0,
+        EXPAND if expands else COMPACT, emitter.extents, emitter.items, stores, 1, chunk=0,
         selection=selection,
     )
 

@@ -118,10 +118,8 @@ def writes_of(launch: Launch) -> list[int]:
 class Memory:
     """The pass and its result.
 
-    Attributes
-    ----------
-    launches : list of Launch, with the copies that updates needed
-    takes_over : dict, value -> value whose bytes it is written into
+    launches: with the copies that updates needed
+    takes_over: value -> value whose bytes it is written into
     """
 
     def __init__(self, lowering: Lowering) -> None:
@@ -216,15 +214,12 @@ class Memory:
         is_leaf = self.graph.kinds[old] is Kind.LEAF
         return self.values.leaf(old) if is_leaf else self.values.of_node[old]
 
-    def _free_after(
-        self, value: int, stores: Mapping[int, Stored], update: int = -1
-    ) -> bool:
+    def _free_after(self, value: int, stores: Mapping[int, Stored]) -> bool:
         """Whether `value` may be overwritten by these launches (number -> accesses of its stores).
 
-        They may read it too, but only at the very elements that they write. `update` is the node
-        that would be in place.
+        They may read it too, but only at the very elements that they write.
         """
-        return self._reads_after(value, stores, update) == []
+        return self._reads_after(value, stores) == []
 
     def _reads_after(
         self, value: int, stores: Mapping[int, Stored], update: int = -1

@@ -315,9 +315,7 @@ def _loads(phase: Launch, schedule: Schedule) -> list[Touch]:
                 if item.position is not None:
                     found.append((item.value, size, None, extents))
                     continue
-                found += [
-                    (item.value, size, *run) for run in _runs(item.access, extents, where)
-                ]
+                found += [(item.value, size, *run) for run in _runs(item.access, extents, where)]
             elif isinstance(item, Prefix) and item.partial is not None:
                 found.append((item.partial, 1, None, ()))
     if phase.selection is not None:

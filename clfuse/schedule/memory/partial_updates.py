@@ -31,15 +31,10 @@ Region = tuple[int, tuple[tuple[int, int], ...]]
 class PartlyThere:
     """A node of which a place of the plan holds all elements but some.
 
-    Attributes
-    ----------
-    value : int
-        The value of the plan that will lie in the place.
-    stale : tuple
-        Regions where the place does not hold what the node is.
-    missing : tuple of int or None
-        Positions of the updates, in the order of the program, that make the node of what lies in
-        the place; None where others would be lost with them.
+    value: the value of the plan that will lie in the place.
+    stale: regions where the place does not hold what the node is.
+    missing: positions of the updates, in the order of the program, that make the node of what lies
+        in the place; None where others would be lost with them.
     """
 
     value: int

@@ -21,7 +21,7 @@ from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import Kind, loop
 from clfuse.schedule.graph import Graph
 
-from .rebuilding import Rebuilding
+from .rebuilding import Replacing
 
 ALONG: Final = 2
 """The axis of a block's elements, in the shape ``(before, blocks, length, wide)``."""
@@ -159,17 +159,10 @@ def _split(graph: Graph, node: int, pieces: list[Piece]) -> Split | None:
     return Split(before, after, tuple(pieces)) if place == size else None
 
 
-class _InBlocks(Rebuilding):
+class _InBlocks(Replacing):
     """The graph with these folds in two stages."""
 
-    def __init__(self, graph: Graph, splits: dict[int, Split]) -> None:
-        self.splits = splits
-        super().__init__(graph, {}, {}, {})
-
-    def _made(self, node: int) -> int:
-        split = self.splits.get(node)
-        if split is None:
-            return super()._made(node)
+    def _replaced(self, node: int, split: Split) -> int:
         graph = self.graph
         array = self.moved[graph.inputs[node][0]]
         before, after = split.before, split.after
@@ -192,9 +185,5 @@ class _InBlocks(Rebuilding):
         assert op is not None
         dtype: np.dtype = self.graph.dtypes[node]
         both = loop(op.name, (dtype, dtype), dtype)
-        shape = self.result.shapes[one]
-        return self._numbered(
-            (both, shape, None, (one, other)),
-            lambda: self.result.append(Kind.MAP, both, shape, dtype, None, (one, other)),
-        )
+        return self._node(both, self.result.shapes[one], (one, other))
 

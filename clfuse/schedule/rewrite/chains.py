@@ -141,10 +141,8 @@ class Stretches:
     With `ends`, views that nothing in the stretch reads may be moved to its end. That can close a
     circle, which `rerolling` finds. Without, there are more stretches and never a circle.
 
-    Attributes
-    ----------
-    found : list of Stretch
-    sources : dict, view -> Source
+    found (list of Stretch)
+    sources: view -> Source
     """
 
     def __init__(self, graph: Graph, *, ends: bool) -> None:

@@ -18,7 +18,7 @@ from clfuse.schedule.graph import Graph
 from clfuse.target.scatters import counted_pieces
 from clfuse.target.traits import DeviceTraits
 
-from .rebuilding import Rebuilding
+from .rebuilding import Replacing
 
 COUNTING: Final = frozenset(["bincount", "weigh"])
 
@@ -43,17 +43,10 @@ def count_in_pieces(graph: Graph, traits: DeviceTraits) -> Graph:
     return _InPieces(graph, found).result if found else graph
 
 
-class _InPieces(Rebuilding):
+class _InPieces(Replacing):
     """The graph with these counts in pieces."""
 
-    def __init__(self, graph: Graph, pieces: dict[int, int]) -> None:
-        self.pieces = pieces
-        super().__init__(graph, {}, {}, {})
-
-    def _made(self, node: int) -> int:
-        pieces = self.pieces.get(node)
-        if pieces is None:
-            return super()._made(node)
+    def _replaced(self, node: int, pieces: int) -> int:
         graph, result = self.graph, self.result
         places, *weights = [self.moved[each] for each in self._inputs(node)]
         counter: np.dtype = _INT32
@@ -64,14 +57,6 @@ class _InPieces(Rebuilding):
             weights = [self._map("cast", weights[0], total)]
         operands = (places, *weights)
         tally, shape = structural(Kind.LIBRARY, "tally", counter), (pieces, *graph.shapes[node])
-        rows = self._numbered(
-            (tally, shape, None, operands),
-            lambda: result.append(Kind.LIBRARY, tally, shape, counter, None, operands),
-        )
-        rows = self._map("cast", rows, total)
+        rows = self._map("cast", self._node(tally, shape, operands), total)
         fold = reduction(Kind.REDUCE, "add", total, total)
-        sums = self._numbered(
-            (fold, shape[1:], (0,), (rows,)),
-            lambda: result.append(Kind.REDUCE, fold, shape[1:], total, (0,), (rows,)),
-        )
-        return self._map("cast", sums, graph.dtypes[node])
+        return self._map("cast", self._node(fold, shape[1:], (rows,), (0,)), graph.dtypes[node])

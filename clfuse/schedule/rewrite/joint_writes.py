@@ -69,9 +69,7 @@ class JointWrites:
         self._members[node] = (*self._members.pop(old, (old,)), node)
 
     def _are_apart(self, one: int, other: int) -> bool:
-        return are_apart(
-            self._box(one), self._box(other), self._region(one), self._region(other)
-        )
+        return are_apart(self._box(one), self._box(other), self._region(one), self._region(other))
 
     def _region(self, node: int) -> Region:
         graph = self._graph

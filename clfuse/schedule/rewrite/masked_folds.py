@@ -35,12 +35,8 @@ _BOOL: Final = np.dtype(np.bool_)
 class Masked:
     """A fold of what a mask selects.
 
-    Attributes
-    ----------
-    mask : int
-        The flat mask.
-    inside : tuple of int
-        The nodes that have an element for each that is selected; selections among them.
+    mask: the flat mask.
+    inside: the nodes that have an element for each that is selected; selections among them.
     """
 
     mask: int
@@ -154,9 +150,7 @@ class _ByMask(Rebuilding):
 
     def __init__(self, graph: Graph, folds: dict[int, Masked]) -> None:
         self.folds = folds
-        pending = [
-            node for masked in folds.values() for node in masked.inside if graph.live[node]
-        ]
+        pending = [node for masked in folds.values() for node in masked.inside if graph.live[node]]
         super().__init__(graph, {}, {}, {}, pending)
 
     def _needs(self, node: int) -> list[int]:
@@ -177,7 +171,7 @@ class _ByMask(Rebuilding):
         masked = self.folds.get(node)
         if masked is None:
             return super()._made(node)
-        graph, result = self.graph, self.result
+        graph = self.graph
         op, dtype = graph.ops[node], graph.dtypes[node]
         assert op is not None
         whole = (graph.sizes[masked.mask],)
@@ -196,11 +190,7 @@ class _ByMask(Rebuilding):
                 made[one] = self._like(one, whole, graph.params[one], tuple(operands))
         value = made[graph.inputs[node][0]]
         selected = loop(f"selected_{op.name}", (_BOOL, dtype), dtype)
-        operands = [self.moved[masked.mask], value]
-        chosen = self._numbered(
-            (selected, whole, *operands),
-            lambda: result.append(Kind.MAP, selected, whole, dtype, None, tuple(operands)),
-        )
+        chosen = self._node(selected, whole, (self.moved[masked.mask], value))
         return self._like(node, (), (0,), (chosen,))
 
     def _spread(self, operand: int, whole: tuple[int, ...]) -> int:

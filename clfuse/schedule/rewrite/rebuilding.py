@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from clfuse.dataclass import mutable
 from clfuse.ir.layout import contiguous_strides
-from clfuse.ir.nodes import TABLE, Kind, cast_loop, loop, structural
+from clfuse.ir.nodes import TABLE, Kind, Op, cast_loop, loop, structural
 from clfuse.schedule.graph import Graph
 
 from .chains import Source, Stretch
@@ -170,14 +170,8 @@ class Rebuilding:
             return self._view(moved[self._seen(node)], graph.shapes[node], offset, strides)
         if kind is Kind.LEAF or kind is Kind.CONSTANT:
             return self.result.append(
-                kind,
-                graph.ops[node],
-                graph.shapes[node],
-                graph.dtypes[node],
-                graph.params[node],
-                (),
-                graph.buffer[node],
-                graph.constant[node],
+                kind, graph.ops[node], graph.shapes[node], graph.dtypes[node], graph.params[node],
+                (), graph.buffer[node], graph.constant[node],
             )
         inputs = tuple([moved[operand] for operand in self._inputs(node)])
         return self._like(node, graph.shapes[node], graph.params[node], inputs)
@@ -208,16 +202,10 @@ class Rebuilding:
         shape, dtype = result.shapes[value], result.dtypes[value]
         flags = (len(written), *(1,) * (len(shape) - 1))
         op = structural(Kind.LIBRARY, TABLE, _BOOL)
-        mask = self._numbered(
-            (op, flags, written),
-            lambda: result.append(Kind.LIBRARY, op, flags, _BOOL, written, ()),
-        )
+        mask = self._node(op, flags, (), written)
         before = self._view(array, shape, offset, strides)
         select = loop("where", (_BOOL, dtype, dtype), dtype)
-        return self._numbered(
-            (select, shape, mask, value, before),
-            lambda: result.append(Kind.MAP, select, shape, dtype, None, (mask, value, before)),
-        )
+        return self._node(select, shape, (mask, value, before))
 
     def _update(
         self, like: int, old: int, value: int, offset: int, strides: tuple[int, ...]
@@ -282,13 +270,8 @@ class Rebuilding:
 
     def _table(self, constants: list[int], shape: tuple[int, ...]) -> int:
         """An array of scalars of the program, which is filled when the plan runs."""
-        result = self.result
-        dtype = self.graph.dtypes[constants[0]]
-        op = structural(Kind.LIBRARY, TABLE, dtype)
-        inputs = tuple([self.moved[constant] for constant in constants])
-        return self._numbered(
-            (op, shape, inputs), lambda: result.append(Kind.LIBRARY, op, shape, dtype, None, inputs)
-        )
+        op = structural(Kind.LIBRARY, TABLE, self.graph.dtypes[constants[0]])
+        return self._node(op, shape, tuple([self.moved[constant] for constant in constants]))
 
     def _aligned(self, node: int, lead: int, rank: int) -> int:
         """`node`, whose first `lead` axes are a grid's, with `rank` axes behind them."""
@@ -308,46 +291,46 @@ class Rebuilding:
             return source
         if result.sizes[source] == 1:
             offset, strides = 0, (0,) * len(shape)
-        key = (Kind.VIEW, shape, (offset, strides), (source,))
-        return self._numbered(
-            key,
-            lambda: result.append(
-                Kind.VIEW,
-                structural(Kind.VIEW, "view", result.dtypes[source]),
-                shape,
-                result.dtypes[source],
-                (offset, strides),
-                (source,),
-            ),
-        )
+        op = structural(Kind.VIEW, "view", result.dtypes[source])
+        return self._node(op, shape, (source,), (offset, strides))
 
     def _map(self, name: str, value: int, dtype: np.dtype) -> int:
         """An element-wise operation; nothing where a cast changes nothing."""
-        result = self.result
-        source = result.dtypes[value]
+        source = self.result.dtypes[value]
         if name == "cast" and source == dtype:
             return value
         op = cast_loop(source, dtype) if name == "cast" else loop(name, (source,), dtype)
-        shape = result.shapes[value]
-        return self._numbered(
-            (op, shape, None, (value,)),
-            lambda: result.append(Kind.MAP, op, shape, dtype, None, (value,)),
-        )
+        return self._node(op, self.result.shapes[value], (value,))
 
     def _like(self, node: int, shape: tuple[int, ...], param: Any, inputs: tuple[int, ...]) -> int:
         """The operation of `node`, of the old graph, on other inputs."""
-        graph, result = self.graph, self.result
-        key = (graph.ops[node], shape, param, inputs)
-        return self._numbered(
-            key,
-            lambda: result.append(
-                graph.kinds[node], graph.ops[node], shape, graph.dtypes[node], param, inputs
-            ),
-        )
+        op = self.graph.ops[node]
+        assert op is not None
+        return self._node(op, shape, inputs, param)
 
-    def _numbered(self, key: Any, make: Callable[[], int]) -> int:
-        """Equal nodes once."""
+    def _node(
+        self, op: Op, shape: tuple[int, ...], inputs: tuple[int, ...], param: Any = None
+    ) -> int:
+        """An operation on nodes of the new graph; equal ones once."""
+        key = op, shape, param, inputs
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = make()
+            assert op.dtype is not None
+            number = self.result.append(op.kind, op, shape, op.dtype, param, inputs)
+            self._numbers[key] = number
         return number
+
+
+class Replacing(Rebuilding):
+    """The graph with other operations in place of some nodes; `found` says how, node by node."""
+
+    def __init__(self, graph: Graph, found: Mapping[int, Any]) -> None:
+        self.found = found
+        super().__init__(graph, {}, {}, {})
+
+    def _made(self, node: int) -> int:
+        found = self.found.get(node)
+        return super()._made(node) if found is None else self._replaced(node, found)
+
+    def _replaced(self, node: int, found: Any) -> int:
+        raise NotImplementedError

@@ -244,12 +244,7 @@ class Signatures:
         member = np.maximum(np.cumsum(written) - 1, 0).tolist()
         filled = [[table[number] for number in member] for table in tables]
         return Grid(
-            (count,),
-            offsets[0].tolist(),
-            [steps.tolist()],
-            instructions,
-            filled,
-            updates[0],
+            (count,), offsets[0].tolist(), [steps.tolist()], instructions, filled, updates[0],
             written.tobytes(),
         )
 

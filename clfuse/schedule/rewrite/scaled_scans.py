@@ -22,7 +22,7 @@ from clfuse.schedule.graph import Graph
 from clfuse.schedule.kinds import is_sequential
 from clfuse.target.traits import DeviceTraits
 
-from .rebuilding import Rebuilding
+from .rebuilding import Replacing
 
 _FLOAT32: Final = np.dtype(np.float32)
 _INT64: Final = np.dtype(np.int64)
@@ -34,7 +34,7 @@ def scan_in_any_order(graph: Graph, traits: DeviceTraits) -> Graph:
     if traits.schedule != "gpu" or Kind.SCAN not in graph.kinds:
         return graph
     found = {
-        node for node, kind in enumerate(graph.kinds)
+        node: graph.ops[node] for node, kind in enumerate(graph.kinds)
         if kind is Kind.SCAN and _is_walk(graph.ops[node], graph.dtypes[node])
     }  # fmt: skip
     return _Regrouped(graph, found).result if found else graph
@@ -44,19 +44,12 @@ def _is_walk(op: Op | None, dtype: np.dtype) -> bool:
     return op is not None and (op.name == "divide" or is_sequential(op.name, dtype))
 
 
-class _Regrouped(Rebuilding):
+class _Regrouped(Replacing):
     """The graph with these scans in any order."""
 
-    def __init__(self, graph: Graph, scans: set[int]) -> None:
-        self.scans = scans
-        super().__init__(graph, {}, {}, {})
-
-    def _made(self, node: int) -> int:
-        if node not in self.scans:
-            return super()._made(node)
+    def _replaced(self, node: int, op: Op) -> int:
         graph = self.graph
-        op, dtype, axes = graph.ops[node], graph.dtypes[node], graph.params[node]
-        assert op is not None
+        dtype, axes = graph.dtypes[node], graph.params[node]
         value = self._map("cast", self.moved[self._inputs(node)[0]], dtype)
         if dtype.kind == "c":
             return self._scan("multiply_regrouped", value, axes)
@@ -79,29 +72,16 @@ class _Regrouped(Rebuilding):
         """The first element along an axis, and the others' reciprocals."""
         result = self.result
         shape, source = result.shapes[value], result.dtypes[value]
-        extent = shape[axis]
         iota = structural(Kind.IOTA, "iota", _INT64)
-        places = self._numbered(
-            (iota, (extent,), None, ()),
-            lambda: result.append(Kind.IOTA, iota, (extent,), _INT64, None, ()),
-        )
+        places = self._node(iota, (shape[axis],), ())
         view = structural(Kind.VIEW, "view", _INT64)
         param = (0, tuple([int(place == axis) for place in range(len(shape))]))
-        along = self._numbered(
-            (view, shape, param, (places,)),
-            lambda: result.append(Kind.VIEW, view, shape, _INT64, param, (places,)),
-        )
+        along = self._node(view, shape, (places,), param)
         op = loop("to_scaled_divisor", (source, _INT64), scaled)
-        return self._numbered(
-            (op, shape, None, (value, along)),
-            lambda: result.append(Kind.MAP, op, shape, scaled, None, (value, along)),
-        )
+        return self._node(op, shape, (value, along))
 
     def _scan(self, name: str, value: int, axes: tuple[int, ...]) -> int:
         result = self.result
         shape, dtype = result.shapes[value], result.dtypes[value]
         op = reduction(Kind.SCAN, name, dtype, dtype)
-        return self._numbered(
-            (op, shape, axes, (value,)),
-            lambda: result.append(Kind.SCAN, op, shape, dtype, axes, (value,)),
-        )
+        return self._node(op, shape, (value,), axes)

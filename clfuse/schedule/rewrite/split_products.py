@@ -17,7 +17,7 @@ from clfuse.schedule.graph import Graph
 from clfuse.target.products import pieces_of_inner
 from clfuse.target.traits import DeviceTraits
 
-from .rebuilding import Rebuilding
+from .rebuilding import Replacing
 
 
 def split_products(graph: Graph, traits: DeviceTraits) -> Graph:
@@ -41,17 +41,10 @@ def split_products(graph: Graph, traits: DeviceTraits) -> Graph:
     return _InPieces(graph, pieces).result if pieces else graph
 
 
-class _InPieces(Rebuilding):
+class _InPieces(Replacing):
     """The graph with these products in pieces."""
 
-    def __init__(self, graph: Graph, pieces: dict[int, int]) -> None:
-        self.pieces = pieces
-        super().__init__(graph, {}, {}, {})
-
-    def _made(self, node: int) -> int:
-        count = self.pieces.get(node)
-        if count is None:
-            return super()._made(node)
+    def _replaced(self, node: int, count: int) -> int:
         graph = self.graph
         shape, dtype, param = graph.shapes[node], graph.dtypes[node], graph.params[node]
         inner = graph.shapes[graph.inputs[node][0]][-1]
@@ -63,10 +56,7 @@ class _InPieces(Rebuilding):
         ])  # fmt: skip
         products = self._like(node, (count, *shape), param, batched)
         folds = reduction(Kind.REDUCE, "add", dtype, dtype)
-        total = self._numbered(
-            (folds, shape, (0,), (products,)),
-            lambda: self.result.append(Kind.REDUCE, folds, shape, dtype, (0,), (products,)),
-        )
+        total = self._node(folds, shape, (products,), (0,))
         if length * count == inner:
             return total
         left_over = tuple([
@@ -97,8 +87,4 @@ class _InPieces(Rebuilding):
     def _sum(self, one: int, other: int, dtype: np.dtype) -> int:
         """The sum of two results."""
         both = loop("add", (dtype, dtype), dtype)
-        shape = self.result.shapes[one]
-        return self._numbered(
-            (both, shape, None, (one, other)),
-            lambda: self.result.append(Kind.MAP, both, shape, dtype, None, (one, other)),
-        )
+        return self._node(both, self.result.shapes[one], (one, other))

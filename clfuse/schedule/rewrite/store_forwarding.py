@@ -73,9 +73,7 @@ class _Reading:
 
     def _read_through(self, update: int) -> None:
         graph, views = self._graph, self._views[update]
-        if views and not (
-            graph.requested[update] or graph.live[update] or graph.computed[update]
-        ):
+        if views and not (graph.requested[update] or graph.live[update] or graph.computed[update]):
             bases = [self._base(view, update) for view in views]
             at_hand = [view for view, base in zip(views, bases, strict=True) if base is None]
             if all(map(self._is_at_hand, at_hand)):

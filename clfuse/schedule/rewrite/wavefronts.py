@@ -30,14 +30,9 @@ def rounds_of(
 ) -> tuple[Round, ...]:
     """The rounds, in order.
 
-    Parameters
-    ----------
-    spec : Spec
-        Its parameters; rounds do not matter.
-    columns : int64 array (array parameters, calls)
-        Offsets in elements.
-    tables : sequence of array (calls,) or None
-        The numbers of each scalar parameter that differ.
+    spec: its parameters; rounds do not matter.
+    columns: offsets in elements.
+    tables: the numbers of each scalar parameter that differ.
     """
     count = columns.shape[1]
     starts = [0]

@@ -87,15 +87,11 @@ def elements_at_least(region: Region) -> int:
 class History:
     """Writes in order of time, from 1 on, and reads of what they leave.
 
-    Attributes
-    ----------
-    known : bool
-        False where there are too many elements to look at; nothing else is set then.
-    before : int64 array, one entry a write
-        The latest earlier write to any of its elements, 0 if there is none.
-    last, following : int64 arrays, one entry a read
-        The latest write up to its time, and the first one after it, to any of its elements; 0 and
-        the number of writes plus 1 where there is none.
+    known (bool): False where there are too many elements to look at; nothing else is set then.
+    before (int64 array, one entry a write): the latest earlier write to any of its elements, 0 if
+        there is none.
+    last, following (int64 arrays, one entry a read): the latest write up to its time, and the first
+        one after it, to any of its elements; 0 and the number of writes plus 1 where there is none.
     """
 
     def __init__(self, writes: list[Region], reads: list[tuple[Region, int]]) -> None:

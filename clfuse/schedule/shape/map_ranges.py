@@ -5,9 +5,9 @@
 
 Work-items along a row are the range's first dimension, rows the second one, and what is outside of
 these the third: no index is divided. An H100 moves 3.03 TB/s so (a triad of 128 million float32),
-2.85 to 2.93 where work-items stride over the array, 2.76 with an element a work-item and 2.31 with
-vectors of which the compiler does not know where they lie: it loads them element by element. Where
-memory of the host's may be a buffer, nothing is known.
+2.76 with an element a work-item, and 2.31 with vectors of which the compiler does not know where
+they lie: it loads them element by element. Where memory of the host's may be a buffer, nothing is
+known.
 """
 
 from __future__ import annotations

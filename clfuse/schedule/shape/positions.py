@@ -45,8 +45,7 @@ def is_searched(kernel: Kernel, phase: Kernel, accumulator: Accumulator) -> bool
 
 def sought(kernel: Kernel, phase: Kernel) -> set[int]:
     """The registers of positions that only searched folds of a phase ask for: its loop needs none
-    of them.
-    """
+    of them."""
     searched: set[int] = set()
     used = {store.var for store in phase.stores}
     for accumulator in phase.accumulators:

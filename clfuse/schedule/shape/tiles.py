@@ -9,18 +9,15 @@ rows of a piece before it comes to the next piece:
     4   5   6   7          516 517 ...
     ...
 
-Measured on two cores of an EPYC (Zen 4), 64 MB of doubles, time of the cores by that of whole rows
-(PoCL / Intel's runtime): ``a.T.copy()`` of 2896 x 2896 .47 / .50, ``a.T + b`` .66 / .67,
-``b += a.T; a += 1`` .77 / .77; rows of 4096 .26 / .33, of 131072 .15. With pieces of 256 up to 1.4
-times as long as with 512, with 16 more than whole rows; with 64 to 256 rows the same. A tile copied
-to memory of its own first gained nothing.
+Of 64 MB of doubles this takes .5 of the time of whole rows for ``a.T.copy()`` of 2896 x 2896, .7
+for ``a.T + b``, .3 for rows of 4096 (two cores of an EPYC, PoCL and Intel's runtime). Pieces of 256
+take up to 1.4 times as long as those of 512.
 
 Loads across the rows are turned in registers where that gains something: a block is four rows of
-four doubles, loaded as a vector of each column. That took, by the time of tiles without (PoCL /
-Intel's runtime), .6 / 1.0 of 2896 x 2896 for ``a.T.copy()``, .6 / .9 for ``a.T + b``, .8 / 1.0 for
-``b += a.T; a += 1``, and .4 to .7 of rows of 4096; floats .6 / .9 and .3. Rows of 2897 doubles lie
-astride of lines: blocks of those took up to 1.9 times as long, as they may not go past the caches;
-so did complex numbers. With blocks a tile has 32 rows: 128 took 1.2 times as long.
+four doubles, loaded as a vector of each column. That takes .6 to 1.0 of the time of tiles without.
+Rows of 2897 doubles lie astride of lines: blocks of those take up to 1.9 times as long, as they may
+not go past the caches; so do complex numbers. With blocks a tile has 32 rows: 128 take 1.2 times as
+long.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 A core looks only so far ahead in its instructions (512 in the one measured): where one vector needs
 hundreds, each waiting for the one before, the arithmetic units wait too. Lines of two vectors in
-turn give them twice as much to do. Measured on two cores of a Xeon (time with two vectors by time
-with one, PoCL / Intel's runtime): Mandelbrot of 20 iterations in float64 .75 / .75, Black-Scholes
-in float32 .82 / .78, in float64 .93 / .87. One after the other instead of line by line gained
-nothing: compilers keep the order. Sums of 60 operations .90 / .84 and .91 / .81.
+turn give them twice as much to do: Mandelbrot of 20 iterations takes .75 of the time, Black-Scholes
+.78 to .93, sums of 60 operations .81 to .91 (two cores of a Xeon, PoCL and Intel's runtime). One
+vector after the other instead of line by line gains nothing: compilers keep the order.
 """
 
 from __future__ import annotations

@@ -70,14 +70,9 @@ def varied(kernel: Kernel, chosen: Mapping[str, int], traits: DeviceTraits) -> K
     """The kernel with these values of its fields; None where it cannot have one of them, or its
     results might have other bits.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        As the planner has made it.
-    chosen : mapping
-        Names among `KernelKind.free`, and whole numbers.
-    traits : DeviceTraits
-        The device's that it was planned for.
+    kernel: as the planner has made it.
+    chosen: names among `KernelKind.free`, and whole numbers.
+    traits: the device's that it was planned for.
     """
     if not chosen or not _free(kernel, traits).issuperset(chosen):
         return None

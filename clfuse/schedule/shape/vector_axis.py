@@ -5,9 +5,9 @@ other. Where some are shorter than a vector, it is counted what each takes:
 
 `points * scale[:, None]` of a million points has rows of three elements, less than a vector. Along
 the rows vectors are narrow; down the columns they are whole, but each element is loaded and stored
-by itself, and all of the memory comes once for every column. Of 2,000,000 doubles, in rows of
-two to seven, that took 2.2 to 5.9 ms down the columns and .5 to .8 along the rows (two cores of an
-EPYC with AVX-512, PoCL). An exponential of each element makes up for it.
+by itself, and all of the memory comes once for every column: 2,000,000 doubles in rows of two to
+seven take 2.2 to 5.9 ms down the columns, .5 to .8 along the rows. An exponential of each element
+makes up for it.
 """
 
 from __future__ import annotations

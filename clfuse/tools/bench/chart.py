@@ -25,10 +25,7 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
 
     A bar's length is how many times faster than NumPy a contender is, on a logarithmic scale.
 
-    Raises
-    ------
-    ImportError
-        matplotlib is not installed.
+    Raises ImportError: matplotlib is not installed.
     """
     import matplotlib
 
@@ -46,12 +43,8 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
             if not math.isnan(ratio)
         ]
         axes.barh(
-            [position for position, _ in shown],
-            [ratio - 1 for _, ratio in shown],
-            height,
-            left=1,
-            label=LABELS.get(name, name),
-            color=COLORS[name],
+            [position for position, _ in shown], [ratio - 1 for _, ratio in shown], height, left=1,
+            label=LABELS.get(name, name), color=COLORS[name],
         )
     axes.set_xscale("log")
     axes.axvline(1, color="gray", linewidth=1)

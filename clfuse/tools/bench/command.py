@@ -131,8 +131,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark; the exit code is 1 when clfuse's or a hand-written kernel's result was
-    wrong.
-    """
+    wrong."""
     options = parse(arguments)
     if options.list:
         from .programs import PROGRAMS

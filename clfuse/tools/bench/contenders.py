@@ -68,20 +68,13 @@ class NumPy:
 class Footprint:
     """What one steady run of a program under clfuse does to the device.
 
-    Attributes
-    ----------
-    kernels : int
-        Kernels launched.
-    library_calls : int
-        Operations that a library of the host did on the device's memory (matrix products).
-    fallbacks : int
-        Operations that NumPy did on the host.
-    nbytes : int
-        Bytes that the kernels read and write, by the plan.
-    peak_nbytes : int
-        The most device memory at one time beyond the inputs.
-    result_nbytes : int
-        Bytes of the results: what `peak_nbytes` is at best.
+    kernels: kernels launched.
+    library_calls: operations that a library of the host did on the device's memory (matrix
+        products).
+    fallbacks: operations that NumPy did on the host.
+    nbytes: bytes that the kernels read and write, by the plan.
+    peak_nbytes: the most device memory at one time beyond the inputs.
+    result_nbytes: bytes of the results: what `peak_nbytes` is at best.
     """
 
     kernels: int
@@ -114,10 +107,7 @@ def upload(inputs: Arrays) -> Arrays:
 class Clfuse:
     """clfuse on its current device, with the inputs there.
 
-    Parameters
-    ----------
-    fusion : bool
-        False runs one kernel per operation.
+    fusion: False runs one kernel per operation.
     """
 
     def __init__(self, *, fusion: bool = True) -> None:

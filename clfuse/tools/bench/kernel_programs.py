@@ -43,22 +43,13 @@ CUTOFF: Final = 6.25
 class Program:
     """One program, in all the ways in which it is written.
 
-    Attributes
-    ----------
-    name : str
-    nbytes : int
-        What has to move.
-    made : callable
-        Makes the arrays; always the same values.
-    kernels, arrays : callable
-        Kernels in Python, and array code.
-    opencl : callable or None
-        Kernels in OpenCL C.
-    unfused_part : int
-        Without fusion it is run on this part of the rows, and its time taken as often: a launch a
-        row takes minutes to plan.
-    steps : int
-        How often `kernels` and `arrays` go through it in a run.
+    nbytes: what has to move.
+    made: makes the arrays; always the same values.
+    kernels, arrays: kernels in Python, and array code.
+    opencl: kernels in OpenCL C.
+    unfused_part: without fusion it is run on this part of the rows, and its time taken as often: a
+        launch a row takes minutes to plan.
+    steps: how often `kernels` and `arrays` go through it in a run.
     """
 
     name: str
@@ -133,15 +124,9 @@ def _nstream_arrays(a: Any, b: Any, c: Any) -> None:
 
 
 STEPS: Final[dict[str, tuple[int, tuple[Callable[..., Any], ...]]]] = {
-    "copy": (2, (
-        lambda a, b, c: copy(len(a), a, c), _copy_arrays, lambda a, b, c: COPY(a, c),
-    )),
-    "mul": (2, (
-        lambda a, b, c: mul(len(a), b, c), _mul_arrays, lambda a, b, c: MUL(c, SCALAR, b),
-    )),
-    "add": (3, (
-        lambda a, b, c: add(len(a), a, b, c), _add_arrays, lambda a, b, c: ADD(a, b, c),
-    )),
+    "copy": (2, (lambda a, b, c: copy(len(a), a, c), _copy_arrays, lambda a, b, c: COPY(a, c))),
+    "mul": (2, (lambda a, b, c: mul(len(a), b, c), _mul_arrays, lambda a, b, c: MUL(c, SCALAR, b))),
+    "add": (3, (lambda a, b, c: add(len(a), a, b, c), _add_arrays, lambda a, b, c: ADD(a, b, c))),
     "triad": (3, (
         lambda a, b, c: triad(len(a), a, b, c), _triad_arrays,
         lambda a, b, c: TRIAD(b, c, SCALAR, a),
@@ -426,9 +411,7 @@ def work(i, a):
     a[i] = a[i] + 1
 
 
-WORK = np.RawKernel(
-    "__kernel void work(__global double *a) { a[get_global_id(0)] += 1; }", "work"
-)
+WORK = np.RawKernel("__kernel void work(__global double *a) { a[get_global_id(0)] += 1; }", "work")
 
 
 def _rows(xp: Any, given: list[Any]) -> list[Any]:

@@ -45,17 +45,11 @@ ARRAYS_APART, SUMS_APART = 1e-12, 1e-9
 class Row:
     """What was measured of one program.
 
-    Attributes
-    ----------
-    seconds : dict
-        Median of every way: ``kernels`` and those of `WAYS` in which it is written.
-    ratios : dict
-        How many times faster the kernels are than each way, and than the copy, in the middle of all
-        turns.
-    launches : dict
-        Kernels that a run of ``kernels`` and ``unfused`` launches.
-    wrong : list of str
-        The ways that did not give what NumPy gives.
+    seconds: median of every way: ``kernels`` and those of `WAYS` in which it is written.
+    ratios: how many times faster the kernels are than each way, and than the copy, in the middle of
+        all turns.
+    launches: kernels that a run of ``kernels`` and ``unfused`` launches.
+    wrong: the ways that did not give what NumPy gives.
     """
 
     program: Program

@@ -50,8 +50,7 @@ class Result:
 
 class Bench:
     """One program's source with the definitions for a device, and short ways to build and launch
-    its kernels.
-    """
+    its kernels."""
 
     def __init__(self, device: Device, source: str, dtype: numpy.dtype[Any]) -> None:
         traits = device.traits
@@ -80,8 +79,7 @@ class Bench:
 
     def launch(self, kernel: str, items: int, *arguments: Any) -> Callable[[], None]:
         """Build a kernel; the function that is returned enqueues it with these arguments: buffers,
-        ints.
-        """
+        ints."""
         kinds = [None if isinstance(value, Buffer) else INT for value in arguments]
         program = build(self.device, self.source, kernel, kinds)
         local = (self.device.traits.work_group if self.gpu else 1,)
@@ -110,8 +108,7 @@ Plan = tuple[list[Callable[[], None]], list[Result]]
 
 def element_wise(kernel: str, outputs: int = 1) -> Callable[[Bench, Arrays], Plan]:
     """The plan of one kernel over vectors: all inputs, then `outputs` results of the first one's
-    shape.
-    """
+    shape."""
 
     def plan(bench: Bench, inputs: Arrays) -> Plan:
         results = [bench.empty(inputs[0].shape) for _ in range(outputs)]
@@ -225,8 +222,7 @@ def steps(kernel: str, count: int) -> Callable[[Bench, Arrays], Plan]:
 @frozen
 class Row:
     """How a program is run by hand: its source file, the type that it computes in, its plan, and
-    whether the GPU's schedule has it.
-    """
+    whether the GPU's schedule has it."""
 
     source: str
     dtype: str

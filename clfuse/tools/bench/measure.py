@@ -70,18 +70,11 @@ class Timing:
 class Row:
     """What was measured of one program.
 
-    Attributes
-    ----------
-    program : Program
-        Which.
-    timings : dict
-        Contender's name -> `Timing`; those that cannot express the program are not in it.
-    footprint : Footprint or None
-        What a run under clfuse does to the device.
-    copy_s : float
-        The median of the copies that ran between the repetitions, or NaN.
-    copy_nbytes : int
-        Bytes that one of them reads and writes.
+    program: which.
+    timings: contender's name -> `Timing`; those that cannot express the program are not in it.
+    footprint: what a run under clfuse does to the device.
+    copy_s: the median of the copies that ran between the repetitions, or NaN.
+    copy_nbytes: bytes that one of them reads and writes.
     """
 
     program: Program
@@ -139,22 +132,13 @@ def measure(
 
     A contender that fails is not timed; its `Timing.failure` says why.
 
-    Parameters
-    ----------
-    program : Program
-        What to compute.
-    contenders : sequence of Contender
-        By whom; NumPy is always measured.
-    quick : bool
-        Whether to take small inputs.
-    scale : float
-        How many times the usual number of elements otherwise.
-    repetitions : int
-        How often, at most.
-    copy : Copy, optional
-        Timed beside them.
-    progress : callable
-        Called with a few words before each stage.
+    program: what to compute.
+    contenders: by whom; NumPy is always measured.
+    quick: whether to take small inputs.
+    scale: how many times the usual number of elements otherwise.
+    repetitions: how often, at most.
+    copy: timed beside them.
+    progress: called with a few words before each stage.
     """
     inputs = program.make_inputs(quick, scale)
     numpy = NumPy()
@@ -193,8 +177,7 @@ def first_run(
     contender: Contender, program: Program, inputs: tuple[Any, ...], expected: tuple[Any, ...]
 ) -> tuple[Timing, Run] | None:
     """Run a contender once, with all its compiling, and check what it computes; None where it
-    cannot express the program.
-    """
+    cannot express the program."""
     try:
         with warnings.catch_warnings():
             # What a library has to say about its own compiling and fallbacks is not the
@@ -237,8 +220,7 @@ def repeat(
     everybody: Iterable[tuple[Timing, Run]], repetitions: int, progress: Callable[[str], None]
 ) -> None:
     """Time each in turn, `repetitions` times; a function that takes next to no time is called
-    several times in a row.
-    """
+    several times in a row."""
     entries = [(timing, run, calls_for(run)) for timing, run in everybody]
     order = random.Random(0)
     deadline = time.perf_counter() + BUDGET_S

@@ -42,18 +42,11 @@ class SimulatorError(RuntimeError):
 class Counts:
     """Loads or stores of a kernel in global memory.
 
-    Attributes
-    ----------
-    requests : int
-        Memory instructions of warps; a vector that is loaded in pieces has one for each.
-    asked : int
-        Bytes that the work-items named, each as often as they did.
-    sectors : int
-        Sectors that a request touches, summed.
-    whole : int
-        The same, if vectors were never loaded in pieces.
-    least : int
-        Sectors that the different bytes of a vector's request would fill, summed.
+    requests: memory instructions of warps; a vector that is loaded in pieces has one for each.
+    asked: bytes that the work-items named, each as often as they did.
+    sectors: sectors that a request touches, summed.
+    whole: the same, if vectors were never loaded in pieces.
+    least: sectors that the different bytes of a vector's request would fill, summed.
     """
 
     requests: int
@@ -67,16 +60,10 @@ class Counts:
 class LocalCounts:
     """Loads and stores of a kernel in local memory.
 
-    Attributes
-    ----------
-    requests : int
-        Memory instructions of warps.
-    asked : int
-        Bytes that the work-items named.
-    passes : int
-        Over the banks, each of which delivers a word at a time.
-    least : int
-        The passes that would be without two words of one bank in a request.
+    requests: memory instructions of warps.
+    asked: bytes that the work-items named.
+    passes: over the banks, each of which delivers a word at a time.
+    least: the passes that would be without two words of one bank in a request.
     """
 
     requests: int
@@ -89,20 +76,12 @@ class LocalCounts:
 class Measured:
     """What one launch of a kernel did.
 
-    Attributes
-    ----------
-    kernel : str
-    work_items, work_group, groups, warps : int
-        How many there were; of a group, for `work_group`.
-    loads, stores : Counts
-    local : LocalCounts
-    atomics, local_atomics : int
-        Atomic operations of work-items, in global and in local memory.
-    fetched_sectors, written_sectors : int
-        Different sectors of every group, summed: what is left if each group has a cache that
-        forgets nothing.
-    read_nbytes, written_nbytes : int
-        Different bytes that the launch reads before it has written them, and that it writes.
+    work_items, work_group, groups, warps: how many there were; of a group, for `work_group`.
+    atomics, local_atomics: atomic operations of work-items, in global and in local memory.
+    fetched_sectors, written_sectors: different sectors of every group, summed: what is left if each
+        group has a cache that forgets nothing.
+    read_nbytes, written_nbytes: different bytes that the launch reads before it has written them,
+        and that it writes.
     """
 
     kernel: str
@@ -130,20 +109,12 @@ class Measured:
         """The same, if each group has a cache that forgets nothing."""
         return SECTOR * (self.fetched_sectors + self.written_sectors)
 
-    @property
-    def requests_per_warp(self) -> float:
-        """Memory instructions that a warp executes."""
-        return (self.loads.requests + self.stores.requests) / max(self.warps, 1)
-
 
 def measured(record: Mapping[str, Any]) -> Measured:
     """A line of the plugin's file."""
     parts = {"loads": Counts, "stores": Counts, "local": LocalCounts}
     return Measured(
-        **{
-            name: parts[name](**value) if name in parts else value
-            for name, value in record.items()
-        }
+        **{name: parts[name](**value) if name in parts else value for name, value in record.items()}
     )
 
 
@@ -168,15 +139,10 @@ def require(program: str, package: str) -> str:
 def plugin(folder: Path) -> Path:
     """The compiled plugin: from the user's cache, or made now.
 
-    Parameters
-    ----------
-    folder : Path
-        Where it is made if the user has no cache that can be written.
+    folder: where it is made if the user has no cache that can be written.
 
-    Raises
-    ------
-    SimulatorError
-        There is no compiler or no header, with what to install; or it does not compile.
+    Raises SimulatorError: there is no compiler or no header, with what to install; or it does not
+        compile.
     """
     simulator = require("oclgrind", "oclgrind")
     compiler = os.environ.get("CXX") or require("g++", "g++")
@@ -228,10 +194,7 @@ def under(
     environment : mapping, optional
         Added to this process's.
 
-    Raises
-    ------
-    SimulatorError
-        See `plugin`; or the command failed.
+    Raises SimulatorError: see `plugin`; or the command failed.
     """
     library = plugin(folder)
     handle, name = tempfile.mkstemp(dir=folder, suffix=".json")

@@ -27,20 +27,13 @@ BINS = 1024
 class Program:
     """One program of the benchmark.
 
-    Attributes
-    ----------
-    name : str
-        Its name on the command line and in tables.
-    what : str
-        What it computes, on what.
-    compute : callable
-        ``compute(np, *inputs)`` with NumPy or a library like it; returns an array or a tuple of
-        arrays.
-    inputs : callable
-        ``inputs(rng, part)`` -> NumPy arrays; `part` is 1, less for quick runs, more where a
+    name: its name on the command line and in tables.
+    what: what it computes, on what.
+    compute: ``compute(np, *inputs)`` with NumPy or a library like it; returns an array or a tuple
+        of arrays.
+    inputs: ``inputs(rng, part)`` -> NumPy arrays; `part` is 1, less for quick runs, more where a
         device has room for it.
-    rtol : float
-        How far a result may be from NumPy's, as a part of the largest value; 0 asks for the same
+    rtol: how far a result may be from NumPy's, as a part of the largest value; 0 asks for the same
         bits.
     """
 

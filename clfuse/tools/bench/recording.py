@@ -51,8 +51,7 @@ class Figure:
 
 def chain(x: Any, operations: int, start: float) -> Any:
     """A value that takes that many operations, each a new node: two a step, with a constant of its
-    own.
-    """
+    own."""
     y = x
     for step in range(operations // 2):
         y = y * x + (start + step)
@@ -61,8 +60,7 @@ def chain(x: Any, operations: int, start: float) -> Any:
 
 def recorded_us() -> float:
     """Microseconds to record one operation; the best of several runs, as a busy machine only ever
-    adds.
-    """
+    adds."""
     x = clfuse.asarray(numpy.ones(1000))
     best = float("inf")
     with config.override(max_nodes=10 * RECORDED, loop_nodes=0):
@@ -92,8 +90,7 @@ def known_plan_us() -> float:
 
 def replay_us() -> float:
     """Microseconds of a call of a jitted function of 120 nodes, with its launches, without waiting;
-    the best of many, as a busy machine only ever adds.
-    """
+    the best of many, as a busy machine only ever adds."""
     x = clfuse.asarray(numpy.random.default_rng(1).random(1000))
     jitted = clfuse.jit(functools.partial(chain, operations=PLAN_NODES, start=0.25))
     best = float("inf")
@@ -120,8 +117,7 @@ def long_plan_s(operations: int = LONG) -> float:
 
 def programs_of_lengths() -> int:
     """Programs built for one expression over twenty lengths, even and odd, below and above every
-    vector's width.
-    """
+    vector's width."""
     before: int = clfuse.stats()["programs_built"]
     for number in range(LENGTHS):
         x = clfuse.asarray(numpy.arange(1.0, 4.0 + 37 * number**2))

@@ -77,14 +77,8 @@ INPUTS: Final[dict[str, Callable[[numpy.random.Generator], Arrays]]] = {
 class Planned:
     """A kernel of a plan.
 
-    Attributes
-    ----------
-    name : str
-    kind : str
-        Its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, ``fourier``, or ``library``.
-    work_items : int
-    nbytes : int
-        Bytes that must move: every array once.
+    kind: its class: ``map``, ``reduce``, ``scan``, ..., ``sort``, ``fourier``, or ``library``.
+    nbytes: bytes that must move: every array once.
     """
 
     name: str
@@ -97,16 +91,11 @@ class Planned:
 class Seen:
     """One launch of a program.
 
-    Attributes
-    ----------
-    planned : Planned or None
-        On small inputs; None for a kernel that only whole inputs have.
-    measured : Measured or None
-        What that did.
-    whole : Planned or None
-        On whole inputs and a whole H100; None where that depends on values, or has no such kernel.
-    units : int
-        Multiprocessors of the device that was simulated.
+    planned: on small inputs; None for a kernel that only whole inputs have.
+    measured: what that did.
+    whole: on whole inputs and a whole H100; None where that depends on values, or has no such
+        kernel.
+    units: multiprocessors of the device that was simulated.
     """
 
     planned: Planned | None

@@ -69,21 +69,12 @@ HOST: Final = "host"
 class Row:
     """All launches of one kernel in a program.
 
-    Attributes
-    ----------
-    program, kernel, kind : str
-        The kernel's name and class.
-    launches : int
-    work_items : int
-        Of one launch: on whole inputs where that is known, else on the small ones.
-    whole_nbytes : int or None
-        Bytes that one launch must move on whole inputs; None where that is not known.
-    nbytes : int
-        Bytes that all launches must move on the small inputs, by the plan.
-    seen : tuple of Measured
-        What the launches did; empty for a kernel that only whole inputs have.
-    units : int
-        Multiprocessors of the device that was simulated.
+    program, kernel, kind: the kernel's name and class.
+    work_items: of one launch: on whole inputs where that is known, else on the small ones.
+    whole_nbytes: bytes that one launch must move on whole inputs; None where that is not known.
+    nbytes: bytes that all launches must move on the small inputs, by the plan.
+    seen: what the launches did; empty for a kernel that only whole inputs have.
+    units: multiprocessors of the device that was simulated.
     """
 
     program: str
@@ -221,10 +212,8 @@ def measure(programs: Sequence[str], part: float = QUICK) -> list[Row]:
     part : float
         Which part of their whole inputs the small ones are.
 
-    Raises
-    ------
-    bench.oclgrind.SimulatorError
-        Oclgrind, its headers or a compiler is not installed; or a program failed.
+    Raises bench.oclgrind.SimulatorError: oclgrind, its headers or a compiler is not installed; or a
+        program failed.
     """
     with tempfile.TemporaryDirectory(prefix="clfuse-traffic-") as folder:
         target = Path(folder) / "programs.json"

@@ -87,14 +87,9 @@ class _Trial:
 class Tuner:
     """Measures one device.
 
-    Parameters
-    ----------
-    device : Device
-        The current one.
-    quick : bool
-        Small arrays and few runs: whether it works, not what the device can do.
-    progress : callable
-        Called with what is being measured.
+    device: the current one.
+    quick: small arrays and few runs: whether it works, not what the device can do.
+    progress: called with what is being measured.
     """
 
     def __init__(
@@ -138,9 +133,7 @@ class Tuner:
         cf.evaluate(made)
         return made
 
-    def _seconds(
-        self, program: Callable[[], Any], traits: DeviceTraits, **settings: Any
-    ) -> float:
+    def _seconds(self, program: Callable[[], Any], traits: DeviceTraits, **settings: Any) -> float:
         """The shortest run of a program that records what it returns."""
         # Kernels are measured, however little there is to calculate.
         with self.device.trying(traits), config.override(host_us=0, **settings):
@@ -368,10 +361,7 @@ def tune(
 ) -> tuple[DeviceTraits, Measured, Path]:
     """Measure a device, keep what was found, and use it from here on.
 
-    Raises
-    ------
-    OSError
-        The results cannot be kept.
+    Raises OSError: the results cannot be kept.
     """
     traits, measured = Tuner(device, quick=quick, progress=progress).run()
     when = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

@@ -128,19 +128,12 @@ def run(np: Any, program: str, size: int, ending: str, rounds: int) -> list[floa
 def measure(program: str, size: int, ending: str) -> Cell:
     """One cell of the table; each library in a process of its own.
 
-    Raises
-    ------
-    RuntimeError
-        A process failed; its standard error.
+    Raises RuntimeError: a process failed; its standard error.
     """
     rounds = max(LAST, min(ROUNDS, WORK // size))
     theirs, ours = (_timed(module, program, size, ending, rounds) for module in ("numpy", "clfuse"))
     return Cell(
-        program,
-        ending,
-        size,
-        sum(ours) / sum(theirs),
-        sum(ours[-LAST:]) / sum(theirs[-LAST:]),
+        program, ending, size, sum(ours) / sum(theirs), sum(ours[-LAST:]) / sum(theirs[-LAST:]),
         max(ours) * 1e3,
     )
 

@@ -31,16 +31,10 @@ OF_OPERAND: Final = ("logaddexp", "logaddexp2")
 class Errors:
     """How far results are from exact ones.
 
-    Attributes
-    ----------
-    count : int
-        Of how many results.
-    worst : float
-        The largest error in ulp.
-    mean : float
-        The mean of the errors in ulp.
-    where : tuple
-        The operands of the worst.
+    count: of how many results.
+    worst: the largest error in ulp.
+    mean: the mean of the errors in ulp.
+    where: the operands of the worst.
     """
 
     count: int
@@ -107,9 +101,7 @@ def amplification(function: Function, given: tuple[Array, ...]) -> Array:
     return np.where(np.isfinite(factor), factor, np.inf)
 
 
-def errors(
-    function: Function, given: tuple[Array, ...], actual: Array, exact: Array
-) -> Errors:
+def errors(function: Function, given: tuple[Array, ...], actual: Array, exact: Array) -> Errors:
     """The errors of the results `actual` of the operands `given`; see `scale_of` and
     `amplification`."""
     found = distances(actual, exact, scale_of(function, given, exact))

@@ -59,12 +59,8 @@ CAN_FAIL: Final = sys.platform == "linux"
 class Fault:
     """A function that fails.
 
-    Attributes
-    ----------
-    calls : int
-        How often it was called.
-    failed : int
-        How often it has failed.
+    calls (int): how often it was called.
+    failed (int): how often it has failed.
     """
 
     def __init__(self, name: str, status: int, first: int, times: int | None) -> None:
@@ -90,20 +86,12 @@ def failing(
 ) -> Iterator[Fault]:
     """Have a driver's function fail for the length of a block.
 
-    Parameters
-    ----------
-    device : Device
-        Of which driver.
-    name : str
-        A key of `FUNCTIONS`.
-    status : int
-        What it returns.
-    first : int
-        How many calls succeed before.
-    times : int or None
-        How many fail; None: all.
-    which : callable
-        Whether a call with these arguments counts.
+    device (Device): of which driver.
+    name: a key of `FUNCTIONS`.
+    status: what it returns.
+    first: how many calls succeed before.
+    times: how many fail; None: all.
+    which: whether a call with these arguments counts.
     """
     if not CAN_FAIL:
         raise OSError("the driver's table of functions is written on Linux alone")

@@ -376,9 +376,7 @@ DRAWS = """
 """
 
 
-def drawn(
-    subject: Subject, seed: int, trials: int, choose: random.Random
-) -> tuple[int, list[str]]:
+def drawn(subject: Subject, seed: int, trials: int, choose: random.Random) -> tuple[int, list[str]]:
     """As `interrupted`, with programs that draw random numbers."""
     xp = subject.xp
     draw = random.Random(seed)

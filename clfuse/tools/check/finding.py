@@ -15,14 +15,9 @@ __all__ = ["Budget", "Finding"]
 class Finding:
     """One part's result.
 
-    Attributes
-    ----------
-    what : str
-        What was done: ``"57 programs"``.
-    problems : list of str
-        What is wrong, a text each.
-    left_out : str
-        Why the part, or some of it, was not done here; empty where it was.
+    what: what was done: ``"57 programs"``.
+    problems: what is wrong, a text each.
+    left_out: why the part, or some of it, was not done here; empty where it was.
     """
 
     what: str = ""

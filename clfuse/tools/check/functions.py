@@ -31,16 +31,11 @@ OF_KERNELS: Final = ("gamma", "gammaln")
 class Function:
     """One function with one dtype.
 
-    Attributes
-    ----------
-    name : str
-        NumPy's, or SciPy's.
-    arity : int
-        How many operands it has, all of one dtype.
-    dtype : str
-        Theirs.
-    limit : int
-        How many units in the last place its row promises; of what is composed: those of its parts.
+    name: NumPy's, or SciPy's.
+    arity: how many operands it has, all of one dtype.
+    dtype: theirs.
+    limit: how many units in the last place its row promises; of what is composed: those of its
+        parts.
     """
 
     name: str

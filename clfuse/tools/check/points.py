@@ -81,9 +81,7 @@ def _has_number(function: Function, drawn: tuple[Array, ...]) -> Array:
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in drawn])
     if function.name == "sinc":
         finite &= np.isfinite(drawn[0].dtype.type(np.pi) * drawn[0])
-    wide = tuple(
-        np.where(finite, operand, 1).astype(_wider(operand.dtype)) for operand in drawn
-    )
+    wide = tuple(np.where(finite, operand, 1).astype(_wider(operand.dtype)) for operand in drawn)
     results = [function.calculate(np, wide), function.calculate(np, drawn)]
     # The exact one rounds to a number, or NumPy's does not: that is an error to be counted.
     exact = results[0].astype(results[1].dtype)

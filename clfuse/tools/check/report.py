@@ -50,14 +50,9 @@ MOST_LINES: Final = 30
 class Report:
     """What was found.
 
-    Attributes
-    ----------
-    about : dict
-        Versions and the device: what -> text.
-    findings : dict
-        Part -> its finding.
-    seconds : dict
-        Part -> how long it took.
+    about: versions and the device: what -> text.
+    findings: part -> its finding.
+    seconds: part -> how long it took.
     """
 
     about: dict[str, str]
@@ -232,20 +227,12 @@ def check(
 ) -> Report:  # fmt: skip
     """Run the parts, one after the other.
 
-    Parameters
-    ----------
-    device : Device
-        The one that is used; processes select it by ``CLFUSE_DEVICE``.
-    seconds : float
-        For all of them; the first build of each kernel comes on top.
-    seed : int
-        Of what is drawn.
-    names : sequence of str
-        Which parts.
-    way : callable
-        `apart`, which is the default, or `here`.
-    tell : callable
-        Is told how far it is.
+    device (Device): the one that is used; processes select it by ``CLFUSE_DEVICE``.
+    seconds: for all of them; the first build of each kernel comes on top.
+    seed: of what is drawn.
+    names: which parts.
+    way: `apart`, which is the default, or `here`.
+    tell: is told how far it is.
     """
     report = Report(about(device))
     total = sum(SHARES[name] for name in names)

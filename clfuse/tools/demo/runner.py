@@ -58,29 +58,18 @@ LARGEST_STANDARD_ERRORS = 5.0
 class Measurement:
     """What was measured of one program.
 
-    Attributes
-    ----------
-    name, title : str
-        The file's name without its suffix, and what the program says that it does.
-    numpy_s, first_s, steady_s : float
-        Seconds: NumPy (median), clfuse's first run with all planning and compiling, and its later
-        ones (median).
-    kernels : int
-        Kernels launched by one later run.
-    nbytes : int
-        Bytes of device memory that those kernels read and write, by the plan.
-    complete : bool
-        Whether `nbytes` covers the whole run: a program that looks at values on its way is planned
-        in parts.
-    fallbacks : int
-        Operations of one later run that NumPy did on the host.
-    error : float
-        Largest difference from NumPy as a part of the largest value; in standard errors for an
+    name, title: the file's name without its suffix, and what the program says that it does.
+    numpy_s, first_s, steady_s: seconds: NumPy (median), clfuse's first run with all planning and
+        compiling, and its later ones (median).
+    kernels: kernels launched by one later run.
+    nbytes: bytes of device memory that those kernels read and write, by the plan.
+    complete: whether `nbytes` covers the whole run: a program that looks at values on its way is
+        planned in parts.
+    fallbacks: operations of one later run that NumPy did on the host.
+    error: largest difference from NumPy as a part of the largest value; in standard errors for an
         estimate.
-    statistical : bool
-        Whether `error` is in standard errors.
-    picture : Path or None
-        What the program drew.
+    statistical: whether `error` is in standard errors.
+    picture: what the program drew.
     """
 
     name: str
@@ -116,8 +105,7 @@ def program_paths() -> dict[str, Path]:
 
 class Contender:
     """One program under one library: its module, its inputs, and how a run of it is brought to an
-    end.
-    """
+    end."""
 
     def __init__(
         self,
@@ -183,8 +171,7 @@ def disagreement(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> tupl
 
 def largest_error(expected: Any, actual: Any) -> float:
     """The largest difference of two arrays as a part of the largest value; infinite for another
-    shape or dtype.
-    """
+    shape or dtype."""
     wanted, got = numpy.asarray(expected), numpy.asarray(clfuse.asnumpy(actual))
     if wanted.shape != got.shape or wanted.dtype != got.dtype:
         return float("inf")
@@ -206,16 +193,10 @@ def measure(
 ) -> Measurement:
     """Run the program in `path` under both libraries.
 
-    Parameters
-    ----------
-    path : Path
-        The program's source file.
-    quick : bool
-        Whether it is to take small inputs.
-    folder : Path, optional
-        Where its picture goes; without one it draws none.
-    progress : callable
-        Called with a few words before each stage.
+    path: the program's source file.
+    quick: whether it is to take small inputs.
+    folder: where its picture goes; without one it draws none.
+    progress: called with a few words before each stage.
     """
     progress("NumPy")
     plain = Contender(path, quick, nullcontext(), finish_numpy)

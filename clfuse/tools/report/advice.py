@@ -75,20 +75,9 @@ def no_compiled_part(summary: Summary) -> Iterator[Advice]:
 
 
 RULES: Final[tuple[Callable[[Summary], Iterator[Advice]], ...]] = (
-    jit_for_loop,
-    look_in_loop,
-    mask_in_loop,
-    element_loop,
-    small_arrays,
-    fallback_in_loop,
-    copies_in_loop,
-    new_structures,
-    doubled_dtype,
-    double_precision,
-    wide_of_narrow,
-    whole_power,
-    first_builds,
-    no_compiled_part,
+    jit_for_loop, look_in_loop, mask_in_loop, element_loop, small_arrays, fallback_in_loop,
+    copies_in_loop, new_structures, doubled_dtype, double_precision, wide_of_narrow, whole_power,
+    first_builds, no_compiled_part,
 )
 
 

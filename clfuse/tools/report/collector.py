@@ -64,18 +64,11 @@ OWNED_NBYTES: Final = 1 << 16
 class Entry:
     """One step of a plan, for operations of the same lines.
 
-    Attributes
-    ----------
-    plan, step : int
-        Numbers of the plan and of the step in it; -1 where the plan is not known.
-    shares : dict of int to float
-        Line -> its part of the work.
-    count, timed : float
-        Launches, and those whose time is known.
-    elapsed_ns : int
-        Of those.
-    source : str
-        The OpenCL C of a kernel that was launched.
+    plan, step: numbers of the plan and of the step in it; -1 where the plan is not known.
+    shares: line -> its part of the work.
+    count, timed: launches, and those whose time is known.
+    elapsed_ns: of those.
+    source: the OpenCL C of a kernel that was launched.
     """
 
     plan: int
@@ -139,10 +132,7 @@ class Copied:
 class Collector:
     """Watches from `start` to `stop`.
 
-    Parameters
-    ----------
-    places : Places or callable
-        The statements of the program; or whether a file belongs to it.
+    places: the statements of the program; or whether a file belongs to it.
     """
 
     def __init__(self, places: Places | Callable[[str], bool]) -> None:
@@ -356,9 +346,7 @@ class Collector:
     def replaying(self, key: object, schedule: Any, device: Any) -> None:
         self._begin(schedule, self._of_trace.get(key, ()), device, False)
 
-    def _begin(
-        self, schedule: Any, lines: tuple[int, ...], device: Any, is_look: bool
-    ) -> None:
+    def _begin(self, schedule: Any, lines: tuple[int, ...], device: Any, is_look: bool) -> None:
         self._spent_ns += RUN_NS
         if device not in self._timed:
             from clfuse.runtime.launches import launch
@@ -390,9 +378,7 @@ class Collector:
     def _entries(plan: PlanSeen, lines: Sequence[int], asked_by: int) -> list[Entry]:
         from .provenance import kind_of, shares, with_readers
 
-        filled = [
-            asked_by if each == NOWHERE else each for each in with_readers(lines, plan.items)
-        ]
+        filled = [asked_by if each == NOWHERE else each for each in with_readers(lines, plan.items)]
         return [
             Entry(
                 plan.number, number, kind_of(step),

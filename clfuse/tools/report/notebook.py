@@ -37,10 +37,7 @@ USAGE: Final = f"%%{MAGIC} [FILE]: run the cell, and show a report of it; FILE g
 class CellReport:
     """The report of a cell or of a block, as a notebook or a terminal shows it.
 
-    Attributes
-    ----------
-    page : str
-        The HTML page.
+    page (str): the HTML page.
     """
 
     def __init__(self, summary: Summary) -> None:

@@ -167,9 +167,7 @@ def _notes_of_line(line: Line, path: str, summary: Summary) -> str:
         notes.append(f"<b>asks for values</b> {times(line.evaluations)}")
     for (name, reason), calls in line.fallbacks.items():
         why = f": {reason}" if reason else ""
-        notes.append(
-            f'<b class="warn">fell back</b> {_escape(name)}, {times(calls)}{_escape(why)}'
-        )
+        notes.append(f'<b class="warn">fell back</b> {_escape(name)}, {times(calls)}{_escape(why)}')
     for why, (often, elapsed_ns) in line.numpy.items():
         taken = f"{times(often)}, {time_of(elapsed_ns)}"
         notes.append(f"<b>NumPy computed</b> {taken}: {_escape(why)}")
@@ -329,9 +327,7 @@ def _legend(summary: Summary) -> str:
 
 
 def _timeline(summary: Summary) -> str:
-    ends = "".join(
-        [f"<span>{time_of(summary.elapsed_ns * part / 4)}</span>" for part in range(5)]
-    )
+    ends = "".join([f"<span>{time_of(summary.elapsed_ns * part / 4)}</span>" for part in range(5)])
     memory = timeline.memory(summary)
     chart = f'<div class="chart"><div class="names"></div>{memory}</div>'
     names = "".join([f"<span>{name}</span>" for name in timeline.LANES])

@@ -115,10 +115,7 @@ class Places:
     is_users : callable
         Whether a file belongs to the program.
 
-    Attributes
-    ----------
-    known : list of (str, int)
-        Number -> file and line.
+    known (list of (str, int)): number -> file and line.
     """
 
     def __init__(self, is_users: Callable[[str], bool]) -> None:

@@ -41,12 +41,9 @@ class Sampler:
     asker : callable
         The line that has asked for values last.
 
-    Attributes
-    ----------
-    stretches : list of list
-        Start and end in nanoseconds, line, and what the host did (`places.STATES`).
-    elapsed : dict of (int, str) to int
-        (line, state) -> nanoseconds.
+    stretches (list of list): start and end in nanoseconds, line, and what the host did
+        (`places.STATES`).
+    elapsed (dict of (int, str) to int): (line, state) -> nanoseconds.
     """
 
     def __init__(

@@ -23,12 +23,8 @@ __all__ = ["Circumstances", "File", "KernelSeen", "Line", "Summary", "summarized
 class KernelSeen:
     """Launches of one name, for the same lines.
 
-    Attributes
-    ----------
-    shares : dict of (str, int) to float
-        File and line -> its part of the work.
-    is_host : bool
-        It is no kernel: a library on the host has computed it.
+    shares: file and line -> its part of the work.
+    is_host: it is no kernel: a library on the host has computed it.
     """
 
     number: int
@@ -91,19 +87,11 @@ class File:
 class Circumstances:
     """What the report says beside what was collected.
 
-    Attributes
-    ----------
-    command : str
-    outcome : str
-        How the program has ended; empty where it came to its end.
-    unused : str
-        Why nothing of the program used clfuse; empty where something did.
-    copy_rate : float or None
-        Bytes a second that a copy on the device reads and writes, together.
-    texts : mapping of str to str
-        The sources of what is in no file.
-    titles : mapping of str to str
-        How files are called that are none of the user's by name: cells of notebooks.
+    outcome: how the program has ended; empty where it came to its end.
+    unused: why nothing of the program used clfuse; empty where something did.
+    copy_rate: bytes a second that a copy on the device reads and writes, together.
+    texts: the sources of what is in no file.
+    titles: how files are called that are none of the user's by name: cells of notebooks.
     """
 
     command: str
@@ -123,12 +111,8 @@ class Circumstances:
 class Summary:
     """All that the page says; times in nanoseconds.
 
-    Attributes
-    ----------
-    places : list of (str, int)
-        Number of a statement, as the collector has it -> file and line.
-    peak : int
-        Place in `collector.memory` where memory was largest.
+    places (list of (str, int)): number of a statement, as the collector has it -> file and line.
+    peak: place in `collector.memory` where memory was largest.
     """
 
     circumstances: Circumstances

@@ -33,18 +33,11 @@ def trouble_with(path: str) -> str:
 class Report:
     """The report of one run.
 
-    Parameters
-    ----------
-    path : str
-        Of the file that is written.
-    command : str
-        How the program is called.
-    script : str
-        Its file, or what stands for it in tracebacks.
-    is_users : callable
-        Whether another file belongs to the program.
-    texts : mapping of str to str
-        The sources of what is in no file.
+    path: of the file that is written.
+    command: how the program is called.
+    script: its file, or what stands for it in tracebacks.
+    is_users: whether another file belongs to the program.
+    texts: the sources of what is in no file.
     """
 
     def __init__(
@@ -78,17 +71,10 @@ class Report:
     def write(self, outcome: str, unused: str) -> None:
         """Write the page.
 
-        Parameters
-        ----------
-        outcome : str
-            How the program has ended; empty where it came to its end.
-        unused : str
-            Why nothing of the program used clfuse; empty where something did.
+        outcome: how the program has ended; empty where it came to its end.
+        unused: why nothing of the program used clfuse; empty where something did.
 
-        Raises
-        ------
-        OSError
-            It cannot be written.
+        Raises OSError: it cannot be written.
         """
         from .copying import copy_rate
         from .page import render

@@ -14,15 +14,7 @@ from .calls import call_batching, call_cache
 from .calls.decorator import OPERATIONS, Kernel, device_function, kernel
 from .source.intrinsics import atomic, group, local_array, philox
 
-__all__ = [
-    "Kernel",
-    "atomic",
-    "device_function",
-    "group",
-    "kernel",
-    "local_array",
-    "philox",
-]
+__all__ = ["Kernel", "atomic", "device_function", "group", "kernel", "local_array", "philox"]
 
 call_batching.accelerate(Kernel)
 call_cache.accelerate(Kernel, OPERATIONS)

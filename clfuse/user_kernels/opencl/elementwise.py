@@ -481,9 +481,7 @@ def array_of(value: Any, name: str) -> Any:
         raise TypeError(f"{name}: {type(value).__name__} is no array of numbers: {error}") from None
 
 
-def called_on(
-    name: str, function: Function, nodes: Sequence[Node], shape: tuple[int, ...]
-) -> Node:
+def called_on(name: str, function: Function, nodes: Sequence[Node], shape: tuple[int, ...]) -> Node:
     """The function on nodes of any native dtype; a bool goes through 0 and 1."""
     inputs = [
         build.cast(node, computed_type(node.dtype)) if node.dtype.kind == "b" else node

@@ -49,9 +49,7 @@ def without_comments(text: str) -> str:
     return _TOKEN.sub(lambda found: " " if found["comment"] else found[0], text)
 
 
-def rename_words(
-    text: str, names: Mapping[str, str], members: frozenset[str] = frozenset()
-) -> str:
+def rename_words(text: str, names: Mapping[str, str], members: frozenset[str] = frozenset()) -> str:
     """`text` with other names; members of structures keep theirs, but for those in `members`.
 
     >>> rename_words("T y = 2.T + s.T;", {"T": "double"})

@@ -175,9 +175,7 @@ class RawKernel:
             return value
         is_number = isinstance(value, bool | int | float | complex | np.number | np.bool)
         if not is_number and type(value) is not TracedNumber:
-            raise TypeError(
-                f"{self.name}: {formal.name} is a scalar, not a {type(value).__name__}"
-            )
+            raise TypeError(f"{self.name}: {formal.name} is a scalar, not a {type(value).__name__}")
         if isinstance(value, complex | np.complexfloating) and formal.dtype.kind != "c":
             raise TypeError(f"{self.name}: {formal.name} is real, not {value}")
         if isinstance(value, float | np.floating) and formal.dtype.kind in "iu":

@@ -87,10 +87,8 @@ def record_launch(
     reason : str
         Why it is a launch, as `explain` shows it.
 
-    Raises
-    ------
-    ValueError
-        An array is read-only and written to, or does not lie in C order and has no strides.
+    Raises ValueError: an array is read-only and written to, or does not lie in C order and has no
+        strides.
 
     Notes
     -----
@@ -234,12 +232,8 @@ class Calls:
     They may overlap: `spec` makes rounds of them, in each of which no two depend on each other.
     Nodes are looked at but never held here: who holds a node decides what may be overwritten.
 
-    Parameters
-    ----------
-    spec : Spec
-        Without rounds.
-    offsets, numbers : tuple
-        Of the first call, one an array or scalar parameter.
+    spec: without rounds.
+    offsets, numbers: of the first call, one an array or scalar parameter.
     """
 
     __slots__ = ("_expected", "_is_closed", "_rows", "_spec")

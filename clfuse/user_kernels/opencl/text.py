@@ -125,12 +125,9 @@ def decide_types(
     `arguments` are handles, scalars, or None for what is not given yet. Arrays decide; only where
     there is none do scalars, lazy ones as well as NumPy's and Python's.
 
-    Raises
-    ------
-    TypeError
-        An array is not of the type that was declared, or that others of its placeholder have.
-    ValueError
-        Nothing decides.
+    Raises TypeError: an array is not of the type that was declared, or that others of its
+        placeholder have.
+    Raises ValueError: nothing decides.
     """
     types: dict[str, np.dtype] = {}
     for parameter in declared:

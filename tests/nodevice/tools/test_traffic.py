@@ -40,7 +40,6 @@ def test_a_record_of_the_plugin_is_read() -> None:
     assert launch.loads == Counts(256, 32768, 1024, 1024, 1024)
     assert launch.local == LocalCounts(0, 0, 0, 0)
     assert (launch.sector_nbytes, launch.cached_nbytes) == (65536, 65536)
-    assert launch.requests_per_warp == 2
     assert isinstance(launch, Measured)
 
 

@@ -58,8 +58,7 @@ def main(image):
 
 def draw(results, folder):
     """Write ``corners.png`` into `folder`: the photograph with a red cross on each corner. Returns
-    its path.
-    """
+    its path."""
     (image,) = prepare(quick=results["corners"].shape[0] < 512)
     marks = results["corners"].copy()
     for shift in range(1, 4):

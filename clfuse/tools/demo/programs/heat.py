@@ -20,8 +20,7 @@ STEP = 0.24
 
 def prepare(quick=False):
     """The inputs of `main`: temperatures, how well each cell conducts (0 to 1), and the number of
-    steps.
-    """
+    steps."""
     size, steps = (64, 20) if quick else (1024, 200)
     y, x = np.meshgrid(np.linspace(-1, 1, size), np.linspace(-1, 1, size), indexing="ij")
     radius, angle = np.hypot(x, y), np.arctan2(y, x)
@@ -50,8 +49,7 @@ def main(temperature, conductivity, steps):
 
 def draw(results, folder):
     """Write ``heat.png`` into `folder`: black, red, yellow, white for rising temperature. Returns
-    its path.
-    """
+    its path."""
     heat = np.sqrt(np.clip(results["temperature"] / 100.0, 0.0, 1.0))
     bands = [np.clip(3.0 * heat - band, 0.0, 1.0) for band in range(3)]
     picture = np.rint(255 * np.stack(bands, axis=-1)).astype(np.uint8)

@@ -99,9 +99,7 @@ def doubled_dtype(summary: Summary) -> Iterator[Advice]:
     def is_half(operand: Any, result: Any) -> bool:
         return bool(operand == _WIDER[result])
 
-    for place, dtype, narrow, other, nbytes in _widened(
-        summary, is_half, ("astype", *_WIDE_WORDS)
-    ):
+    for place, dtype, narrow, other, nbytes in _widened(summary, is_half, ("astype", *_WIDE_WORDS)):
         line = summary.line(place)
         yield Advice(
             "doubled_dtype",

@@ -150,14 +150,9 @@ def loops_over_elements(
 ) -> Iterator[ElementLoop]:
     """The outermost loops over elements or rows.
 
-    Parameters
-    ----------
-    lines : sequence of str
-        The source.
-    host_ns : callable
-        What the lines from the first to the last have taken, in nanoseconds.
-    least_ns : float
-        Loops that have taken less are left out.
+    lines: the source.
+    host_ns: what the lines from the first to the last have taken, in nanoseconds.
+    least_ns: loops that have taken less are left out.
     """
     if host_ns(1, len(lines)) < least_ns or not _may_go_over_elements(lines):
         return
@@ -286,9 +281,7 @@ def loops_of_calls(
     if tree is None:
         return
     modules = _modules_of(tree)
-    functions = {
-        each.name: each for each in _statements(tree) if isinstance(each, ast.FunctionDef)
-    }
+    functions = {each.name: each for each in _statements(tree) if isinstance(each, ast.FunctionDef)}
     stack: list[ast.AST] = [tree]
     while stack:
         statement = stack.pop()

@@ -33,9 +33,7 @@ class Affine:
 
     def times(self, factor: int) -> Affine:
         """The integer multiplied."""
-        return Affine(
-            self.constant * factor, _packed([factor * c for c in self.coefficients])
-        )
+        return Affine(self.constant * factor, _packed([factor * c for c in self.coefficients]))
 
     def coefficient(self, axis: int) -> int:
         """Of one index."""
@@ -54,9 +52,7 @@ class Affine:
 
 def _added(one: Affine, other: Affine, sign: int) -> tuple[int, ...]:
     rank = max(len(one.coefficients), len(other.coefficients))
-    return _packed(
-        [one.coefficient(axis) + sign * other.coefficient(axis) for axis in range(rank)]
-    )
+    return _packed([one.coefficient(axis) + sign * other.coefficient(axis) for axis in range(rank)])
 
 
 def _packed(coefficients: list[int]) -> tuple[int, ...]:
@@ -85,24 +81,13 @@ def is_injective(steps: Sequence[int], extents: Sequence[int], unit: int = 1) ->
 class Access:
     """One access of one statement.
 
-    Attributes
-    ----------
-    storage : int
-        Which bytes: arrays that share them have the same number.
-    array : str
-    writes : bool
-    place : Affine or None
-        Byte in the storage; None where the indices are computed from data.
-    nbytes : int
-        Of an element.
-    domain : Domain
-        For which indices it happens, at most.
-    indices : tuple of Affine
-        One an axis of the array; empty where they are computed from data.
-    layout : tuple
-        Offset, strides and shape of the array, in elements.
-    text : str
-        For messages, with the line.
+    storage: which bytes: arrays that share them have the same number.
+    place: byte in the storage; None where the indices are computed from data.
+    nbytes: of an element.
+    domain: for which indices it happens, at most.
+    indices: one an axis of the array; empty where they are computed from data.
+    layout: offset, strides and shape of the array, in elements.
+    text: for messages, with the line.
     """
 
     storage: int

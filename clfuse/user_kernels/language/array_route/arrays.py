@@ -21,20 +21,8 @@ import numpy as np
 
 from clfuse.ir import build
 from clfuse.ir.nodes import loop
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.accumulations import accumulators
-from clfuse.user_kernels.language.source.tree import (
-    Assign,
-    AssignMany,
-    Call,
-    Do,
-    For,
-    Function,
-    If,
-    Logic,
-    Return,
-    Stmt,
-    Store,
-)
 from clfuse.user_kernels.language.source.types import BOOL, Type
 
 from . import steps
@@ -67,15 +55,12 @@ class Translation(Values):
     lead : int
         1 for a batch: see `Values`.
 
-    Attributes
-    ----------
-    structural : set of str
-        Numbers whose value the recipe depends on.
+    structural (set of str): numbers whose value the recipe depends on.
     """
 
     def __init__(
         self,
-        function: Function,
+        function: tree.Function,
         domain: Domain,
         arrays: dict[str, Array],
         scalars: dict[str, Any],
@@ -106,7 +91,7 @@ class Translation(Values):
                 for value, result in zip(results, function.results, strict=True)
             ]
 
-    def call(self, node: Call) -> list[Any]:
+    def call(self, node: tree.Call) -> list[Any]:
         """The results of a function."""
         scalars = {name: self.value(argument) for name, argument in node.args.items()}
         arrays = {name: self.frame.arrays[own] for name, own in node.arrays.items()}
@@ -118,17 +103,17 @@ class Translation(Values):
 
     # -- statements -------------------------------------------------------------------------------
 
-    def _run(self, body: list[Stmt]) -> None:
+    def _run(self, body: list[tree.Stmt]) -> None:
         for place, statement in enumerate(body):
-            if isinstance(statement, If):
+            if isinstance(statement, tree.If):
                 self._if(statement, body[place + 1 :])
                 return
-            if isinstance(statement, Return):
+            if isinstance(statement, tree.Return):
                 self.frame.results = [self.value(value) for value in statement.values]
                 return
             _STATEMENTS[type(statement)](self, statement)
 
-    def _assign(self, node: Assign) -> None:
+    def _assign(self, node: tree.Assign) -> None:
         self._set(node.name, self.value(node.value), node.value.type)
 
     def _set(self, name: str, value: Any, found: Type) -> None:
@@ -149,14 +134,14 @@ class Translation(Values):
         shape = operand.shape if isinstance(operand, Term) else ()
         return self._emit(steps.convert_node, (operand, dtype), shape, dtype)
 
-    def _assign_many(self, node: AssignMany) -> None:
+    def _assign_many(self, node: tree.AssignMany) -> None:
         results = self.call(node.call)
         for name, value, found in zip(
             node.names, results, node.call.function.results, strict=False
         ):
             self._set(name, value, found)
 
-    def _store(self, node: Store) -> None:
+    def _store(self, node: tree.Store) -> None:
         array = self.frame.arrays[node.array]
         values = self.indices(node.indices)
         places = [self.affine(value) for value in values]
@@ -188,7 +173,7 @@ class Translation(Values):
         key = (array.cell, array.dtype, array.offset + offset, strides, self.domain)
         self._known[key] = Value(term, self.domain)
 
-    def _for(self, node: For) -> None:
+    def _for(self, node: tree.For) -> None:
         parts = [self.affine(self.value(part)) for part in (node.start, node.stop, node.step)]
         if any(part is None or part.coefficients for part in parts):
             raise NotArrays(f"the loop in line {node.line} has bounds that are data")
@@ -204,7 +189,7 @@ class Translation(Values):
             self.frame.names[node.name] = Affine(number)
             self._run(node.body)
 
-    def _folded(self, node: For, rounds: range) -> bool:
+    def _folded(self, node: tree.For, rounds: range) -> bool:
         """A loop that adds up, or multiplies, as a reduction over one index more; False where it
         does anything else.
 
@@ -220,7 +205,7 @@ class Translation(Values):
         self.mask = None if mask is None else True
         sums: dict[str, Any] = {}
         for statement in node.body:
-            assert isinstance(statement, Assign)
+            assert isinstance(statement, tree.Assign)
             if statement.name not in found:
                 self._assign(statement)
                 continue
@@ -238,15 +223,15 @@ class Translation(Values):
             self.frame.names[name] = self._apply_op(op, [before, total])
         self.frame.names[node.name] = Affine(rounds[-1])
         for statement in node.body:  # what other variables have after the last round
-            assert isinstance(statement, Assign)
+            assert isinstance(statement, tree.Assign)
             if statement.name not in found:
                 self._assign(statement)
         return True
 
-    def _do(self, node: Do) -> None:
+    def _do(self, node: tree.Do) -> None:
         raise NotArrays(f"line {node.line} is called for its effect")
 
-    def _if(self, node: If, rest: list[Stmt]) -> None:
+    def _if(self, node: tree.If, rest: list[tree.Stmt]) -> None:
         """The condition, both branches, and what follows.
 
         Where a branch returns, what follows belongs to the other one.
@@ -256,7 +241,7 @@ class Translation(Values):
         if leaves:
             body, orelse = body + rest, orelse + rest
             rest = []
-        if isinstance(node.test, Logic):
+        if isinstance(node.test, tree.Logic):
             nested = self._taken_apart(node.test, body, orelse, node.line)
             if nested is not None:
                 self._if(nested, [])
@@ -270,8 +255,8 @@ class Translation(Values):
         self._run(rest)
 
     def _taken_apart(
-        self, test: Logic, body: list[Stmt], orelse: list[Stmt], line: int
-    ) -> If | None:
+        self, test: tree.Logic, body: list[tree.Stmt], orelse: list[tree.Stmt], line: int
+    ) -> tree.If | None:
         """``if a and b`` as ``if a: if b``, conditions on indices first; None where there is
         none."""
         if self.segments(test) is not None:
@@ -280,11 +265,13 @@ class Translation(Values):
         if first is None:
             return None
         others = [part for part in test.args if part is not first]
-        second = others[0] if len(others) == 1 else Logic(test.type, line, test.both, others)
-        inner: list[Stmt] = [If(line, second, body, orelse)]
-        return If(line, first, inner, orelse) if test.both else If(line, first, body, inner)
+        second = others[0] if len(others) == 1 else tree.Logic(test.type, line, test.both, others)
+        inner: list[tree.Stmt] = [tree.If(line, second, body, orelse)]
+        return (
+            tree.If(line, first, inner, orelse) if test.both else tree.If(line, first, body, inner)
+        )
 
-    def _if_boxed(self, segments: Segments, body: list[Stmt], orelse: list[Stmt]) -> None:
+    def _if_boxed(self, segments: Segments, body: list[tree.Stmt], orelse: list[tree.Stmt]) -> None:
         before, outer = self.frame.names, self.domain
         results = self.frame.results
         parts: list[tuple[Domain, dict[str, Any], list[Any] | None]] = []
@@ -327,7 +314,7 @@ class Translation(Values):
     def _restricted(self, mask: Any) -> Any:
         return self._here(mask) if isinstance(mask, Value) else mask
 
-    def _if_masked(self, test: Any, body: list[Stmt], orelse: list[Stmt]) -> None:
+    def _if_masked(self, test: Any, body: list[tree.Stmt], orelse: list[tree.Stmt]) -> None:
         before, results = self.frame.names, self.frame.results
         found = []
         for truth, statements in ((True, body), (False, orelse)):
@@ -355,11 +342,11 @@ class Translation(Values):
             ]
 
 
-def _may_return(body: list[Stmt]) -> bool:
+def _may_return(body: list[tree.Stmt]) -> bool:
     for statement in body:
-        if isinstance(statement, Return):
+        if isinstance(statement, tree.Return):
             return True
-        if isinstance(statement, If) and (
+        if isinstance(statement, tree.If) and (
             _may_return(statement.body) or _may_return(statement.orelse)
         ):
             return True
@@ -367,9 +354,9 @@ def _may_return(body: list[Stmt]) -> bool:
 
 
 _STATEMENTS: Final[dict[type, Any]] = {
-    Assign: Translation._assign,
-    AssignMany: Translation._assign_many,
-    Store: Translation._store,
-    For: Translation._for,
-    Do: Translation._do,
+    tree.Assign: Translation._assign,
+    tree.AssignMany: Translation._assign_many,
+    tree.Store: Translation._store,
+    tree.For: Translation._for,
+    tree.Do: Translation._do,
 }

@@ -11,17 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from clfuse.dataclass import frozen
-from clfuse.user_kernels.language.source.tree import (
-    Apply,
-    Const,
-    Expr,
-    Extent,
-    Index,
-    Local,
-    Logic,
-    Not,
-    Scalar,
-)
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.types import INT
 
 from .accesses import Affine, Domain
@@ -94,7 +84,7 @@ class Boxes:
         """A value as an integer of the indices."""
         raise NotImplementedError
 
-    def value(self, node: Expr) -> Any:
+    def value(self, node: tree.Expr) -> Any:
         """The value of an expression."""
         raise NotImplementedError
 
@@ -107,18 +97,18 @@ class Boxes:
         for start, stop, truth in segments.parts:
             yield (*outer[: segments.axis], (start, stop), *outer[segments.axis + 1 :]), truth
 
-    def segments(self, test: Expr) -> Segments | None:
+    def segments(self, test: tree.Expr) -> Segments | None:
         """Where a condition holds, if that depends on one index alone; None otherwise."""
-        if isinstance(test, Const):
+        if isinstance(test, tree.Const):
             return self._constant(bool(test.value))
-        if isinstance(test, Not):
+        if isinstance(test, tree.Not):
             found = self.segments(test.arg)
             if found is None:
                 return None
             return Segments(found.axis, tuple([(a, b, not t) for a, b, t in found.parts]))
-        if isinstance(test, Logic):
+        if isinstance(test, tree.Logic):
             return self._combined(test)
-        if isinstance(test, Apply) and test.op.name in _NAMES and len(test.args) == 2:
+        if isinstance(test, tree.Apply) and test.op.name in _NAMES and len(test.args) == 2:
             one, other = [self._whole(argument) for argument in test.args]
             if one is not None and other is not None:
                 return self._compared(test.op.name, one - other)
@@ -136,7 +126,7 @@ class Boxes:
             return self._constant(bool(_NAMES[name](difference.constant)))
         return compare_index(name, difference, axes[0], *self.domain[axes[0]])
 
-    def _combined(self, test: Logic) -> Segments | None:
+    def _combined(self, test: tree.Logic) -> Segments | None:
         total: Segments | None = None
         for argument in test.args:
             found = self.segments(argument)
@@ -155,13 +145,13 @@ class Boxes:
                 total = _both(total, found, test.both)
         return total
 
-    def _whole(self, node: Expr) -> Affine | None:
+    def _whole(self, node: tree.Expr) -> Affine | None:
         """An integer of the indices, found without writing anything down."""
         if node.type != INT:
             return None
-        if isinstance(node, Const | Index | Extent | Scalar | Local):
+        if isinstance(node, tree.Const | tree.Index | tree.Extent | tree.Scalar | tree.Local):
             return self.affine(self.value(node))
-        if isinstance(node, Apply):
+        if isinstance(node, tree.Apply):
             known = [self._whole(argument) for argument in node.args]
             if all(item is not None for item in known):
                 return self.whole(node.op.name, known)
@@ -177,9 +167,7 @@ def _both(one: Segments, other: Segments, both: bool) -> Segments:
     cuts = sorted({edge for part in (*one.parts, *other.parts) for edge in part[:2]})
     parts = []
     for start, stop in pairwise(cuts):
-        truths = [
-            next(t for a, b, t in side.parts if a <= start < b) for side in (one, other)
-        ]
+        truths = [next(t for a, b, t in side.parts if a <= start < b) for side in (one, other)]
         parts.append((start, stop, all(truths) if both else any(truths)))
     return Segments(one.axis, _merged(parts))
 

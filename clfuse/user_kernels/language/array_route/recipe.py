@@ -79,18 +79,12 @@ class Step:
 class Recipe:
     """Steps for one signature of the kernel `name`.
 
-    Attributes
-    ----------
-    name : str
-    steps : list of Step
-    results : list of Term or Node
-        What the kernel returns.
-    written : list of int
-        The cells that it writes to.
-    numbers : list of (int, dtype)
-        The numbers of the call that become constants, by their places.
-    alike : merged_calls.Alike or None
-        Makes one recipe of many calls; None where they stay many.
+    name (str)
+    steps (list of Step)
+    results (list of Term or Node): what the kernel returns.
+    written (list of int): the cells that it writes to.
+    numbers (list of (int, dtype)): the numbers of the call that become constants, by their places.
+    alike (merged_calls.Alike or None): makes one recipe of many calls; None where they stay many.
     """
 
     def __init__(self, name: str) -> None:

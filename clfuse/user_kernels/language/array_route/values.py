@@ -18,23 +18,7 @@ from clfuse.functions.indexing.gathering import INDEX_LIMIT, POSITION
 from clfuse.ir import build
 from clfuse.ir.layout import contiguous_strides
 from clfuse.ir.nodes import loop
-from clfuse.user_kernels.language.source.tree import (
-    Apply,
-    Bound,
-    Call,
-    Const,
-    Convert,
-    Expr,
-    Extent,
-    Index,
-    Load,
-    Local,
-    Logic,
-    Not,
-    Scalar,
-    Select,
-    from_end,
-)
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.types import BOOL, INT, WEAK_BOOL
 
 from . import steps
@@ -59,20 +43,11 @@ _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
 class Values(Boxes):
     """Evaluates expressions over the present domain.
 
-    Attributes
-    ----------
-    recipe : Recipe
-    domain : Domain
-    mask : Value, True or None
-        Where what is evaluated counts, if not everywhere; True if that is not known.
-    integers : dict
-        Python integers among the numbers: their values.
-    structural : set of str
-        Numbers whose value the recipe depends on.
-    accesses : list of Access
-    frame : Frame
-    lead : int
-        1 where the first index is the number of the call, and every array has an axis for it.
+    domain (Domain)
+    mask: where what is evaluated counts, if not everywhere; True if that is not known.
+    integers: Python integers among the numbers: their values.
+    structural: numbers whose value the recipe depends on.
+    lead: 1 where the first index is the number of the call, and every array has an axis for it.
     """
 
     lead: int
@@ -84,7 +59,7 @@ class Values(Boxes):
     frame: Frame
     _known: dict[Any, Any]
 
-    def call(self, node: Call) -> list[Any]:
+    def call(self, node: tree.Call) -> list[Any]:
         """The results of a function of the language."""
         raise NotImplementedError
 
@@ -189,31 +164,31 @@ class Values(Boxes):
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def value(self, node: Expr) -> Any:
+    def value(self, node: tree.Expr) -> Any:
         """The value of an expression over the present domain."""
         return _VALUES[type(node)](self, node)
 
-    def _const(self, node: Const) -> Any:
+    def _const(self, node: tree.Const) -> Any:
         if node.type == INT:
             return Affine(node.value)
         if not node.type.weak and type(node.value) is int:  # one that an int64 does not hold
             return Known(node.type.dtype.type(node.value), node.type)
         return Known(node.value, node.type)
 
-    def _index(self, node: Index) -> Any:
+    def _index(self, node: tree.Index) -> Any:
         return Affine(0, (0,) * (node.axis + self.lead) + (1,))
 
-    def _scalar(self, node: Scalar) -> Any:
+    def _scalar(self, node: tree.Scalar) -> Any:
         return self.frame.scalars[node.name]
 
-    def _local(self, node: Local) -> Any:
+    def _local(self, node: tree.Local) -> Any:
         found = self.frame.names.get(node.name)
         return Known(node.type.dtype.type(0), node.type) if found is None else found
 
-    def _extent(self, node: Extent) -> Any:
+    def _extent(self, node: tree.Extent) -> Any:
         return Affine(self.frame.arrays[node.array].shape[node.axis + self.lead])
 
-    def _apply(self, node: Apply) -> Any:
+    def _apply(self, node: tree.Apply) -> Any:
         values = [self.value(argument) for argument in node.args]
         if node.type == INT:
             found = self.whole(node.op.name, values)
@@ -266,7 +241,7 @@ class Values(Boxes):
             return Affine(self.integers[value.name])
         return None
 
-    def _convert(self, node: Convert) -> Any:
+    def _convert(self, node: tree.Convert) -> Any:
         value = self.value(node.arg)
         if isinstance(value, Known) and node.type == INT and node.arg.type.kind == "b":
             return Affine(int(value.value))
@@ -275,7 +250,7 @@ class Values(Boxes):
         return self._emit(steps.convert_node, (operand, node.type.dtype), operand.shape
                           if isinstance(operand, Term) else (), node.type.dtype)
 
-    def _not(self, node: Not) -> Any:
+    def _not(self, node: tree.Not) -> Any:
         value = self.value(node.arg)
         if isinstance(value, Known):
             return Known(not value.value, WEAK_BOOL)
@@ -284,14 +259,14 @@ class Values(Boxes):
     def _truth(self, value: Any) -> Any:
         return self._operand(value, BOOL.dtype)
 
-    def _logic(self, node: Logic) -> Any:
+    def _logic(self, node: tree.Logic) -> Any:
         boxed = [self.segments(argument) for argument in node.args]
         if any(item is not None for item in boxed):
             found = node.args[-1]
             for argument in node.args[-2::-1]:
-                other = Const(WEAK_BOOL, node.line, not node.both)
+                other = tree.Const(WEAK_BOOL, node.line, not node.both)
                 branches = (found, other) if node.both else (other, found)
-                found = Select(node.type, node.line, argument, *branches)
+                found = tree.Select(node.type, node.line, argument, *branches)
             return self.value(found)
         name = "logical_and" if node.both else "logical_or"
         outer = self.mask
@@ -303,7 +278,7 @@ class Values(Boxes):
         self.mask = outer
         return total
 
-    def _select(self, node: Select) -> Any:
+    def _select(self, node: tree.Select) -> Any:
         segments = self.segments(node.test)
         if segments is not None:
             parts = []
@@ -352,9 +327,7 @@ class Values(Boxes):
             return value
         return self._map("logical_and", [self._truth(mask), self._truth(value)], BOOL.dtype)
 
-    def _joined(
-        self, axis: int, parts: Sequence[tuple[Domain, Any]], dtype: np.dtype
-    ) -> Any:
+    def _joined(self, axis: int, parts: Sequence[tuple[Domain, Any]], dtype: np.dtype) -> Any:
         """One value from those of the boxes along an axis."""
         values = [value for _, value in parts]
         if all(value == values[0] for value in values[1:]) and not isinstance(values[0], Value):
@@ -371,7 +344,7 @@ class Values(Boxes):
 
     # -- arrays -----------------------------------------------------------------------------------
 
-    def _load(self, node: Load) -> Any:
+    def _load(self, node: tree.Load) -> Any:
         array = self.frame.arrays[node.array]
         values = self.indices(node.indices)
         places = [self.affine(value) for value in values]
@@ -390,7 +363,7 @@ class Values(Boxes):
             found = self._known[key] = self._read(array, shape, offset, strides)
         return found
 
-    def indices(self, nodes: list[Expr]) -> list[Any]:
+    def indices(self, nodes: list[tree.Expr]) -> list[Any]:
         """An element's indices; of a batch the number of the call before them."""
         values = [self.value(index) for index in nodes]
         return [Affine(0, (1,)), *values] if self.lead else values
@@ -406,7 +379,7 @@ class Values(Boxes):
         return self._emit(read, (cell, shape, array.dtype, place, strides), shape, array.dtype)
 
     def _inside(
-        self, array: Array, places: list[Affine], text: str, nodes: list[Expr]
+        self, array: Array, places: list[Affine], text: str, nodes: list[tree.Expr]
     ) -> bool:
         """Whether all of the domain is within the array; False where a mask may be the reason.
 
@@ -421,7 +394,7 @@ class Values(Boxes):
             if low < 0 or high >= extent:
                 if self.mask is not None:
                     return False
-                found = from_end(nodes[axis]) if len(nodes) == len(places) else None
+                found = tree.from_end(nodes[axis]) if len(nodes) == len(places) else None
                 if found is None:
                     found = low if low < 0 else high
                 raise OutOfBounds(
@@ -507,11 +480,11 @@ class Values(Boxes):
             )
         return False
 
-    def _bound(self, node: Bound) -> Any:
+    def _bound(self, node: tree.Bound) -> Any:
         found = self.frame.names[node.name] = self.value(node.arg)
         return found
 
-    def _call(self, node: Call) -> Any:
+    def _call(self, node: tree.Call) -> Any:
         return self.call(node)[node.result]
 
 
@@ -527,17 +500,17 @@ def _adapted(value: Any, dtype: np.dtype) -> Any:
 
 
 _VALUES: Final[dict[type, Any]] = {
-    Const: Values._const,
-    Index: Values._index,
-    Scalar: Values._scalar,
-    Local: Values._local,
-    Extent: Values._extent,
-    Apply: Values._apply,
-    Convert: Values._convert,
-    Not: Values._not,
-    Logic: Values._logic,
-    Select: Values._select,
-    Load: Values._load,
-    Bound: Values._bound,
-    Call: Values._call,
+    tree.Const: Values._const,
+    tree.Index: Values._index,
+    tree.Scalar: Values._scalar,
+    tree.Local: Values._local,
+    tree.Extent: Values._extent,
+    tree.Apply: Values._apply,
+    tree.Convert: Values._convert,
+    tree.Not: Values._not,
+    tree.Logic: Values._logic,
+    tree.Select: Values._select,
+    tree.Load: Values._load,
+    tree.Bound: Values._bound,
+    tree.Call: Values._call,
 }

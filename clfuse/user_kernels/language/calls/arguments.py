@@ -30,9 +30,7 @@ from clfuse.user_kernels.language.source.types import (
     strong,
 )
 
-_WEAK_TYPES: Final[dict[Any, Type]] = {
-    bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX,
-}
+_WEAK_TYPES: Final[dict[Any, Type]] = {bool: WEAK_BOOL, int: INT, float: FLOAT, complex: COMPLEX}
 
 _MOST_UNSIGNED: Final = (1 << 64) - 1
 
@@ -41,20 +39,14 @@ _MOST_UNSIGNED: Final = (1 << 64) - 1
 class Arguments:
     """What one call was given, in the order of the parameters behind the indices.
 
-    Attributes
-    ----------
-    key : tuple
-        Everything but offsets and values.
-    cells : list of Storage, without repetition
-    handles : list of Handle, the arrays
-    offsets : list of int, one an array
-    numbers : list
-        A node, or a Python number.
-    kinds : list of Type or ArrayType, one an argument
-    places : list of int
-        Of every argument the place in `handles` or `numbers`.
-    snapshots : list of Handle
-        Those of `handles` that were NumPy arrays: nobody would see what is written to them.
+    key: everything but offsets and values.
+    cells: without repetition
+    handles: the arrays
+    offsets: one an array
+    numbers: A node, or a Python number.
+    kinds: one an argument
+    places: of every argument the place in `handles` or `numbers`.
+    snapshots: those of `handles` that were NumPy arrays: nobody would see what is written to them.
     """
 
     key: list[Any] = field(default_factory=list)

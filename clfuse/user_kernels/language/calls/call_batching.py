@@ -95,18 +95,12 @@ class Pending(LateNode):
 class Series:
     """Equal calls in a batch, of one recipe on the same storage cells.
 
-    Attributes
-    ----------
-    recipe : Recipe
-        Of one call.
-    cells : tuple of int
-        The batch's numbers of the storage cells, in the order of the recipe.
-    offsets, numbers : list
-        Of all calls, one behind the other.
-    widths : tuple of int
-        How many of them are one call's.
-    ended : list of int
-        How many calls it had, once these were recorded one by one; 0 before, and otherwise.
+    recipe (Recipe): of one call.
+    cells (tuple of int): the batch's numbers of the storage cells, in the order of the recipe.
+    offsets, numbers (list): of all calls, one behind the other.
+    widths (tuple of int): how many of them are one call's.
+    ended (list of int): how many calls it had, once these were recorded one by one; 0 before, and
+        otherwise.
     """
 
     __slots__ = (
@@ -257,14 +251,10 @@ class Series:
 class Batch:
     """Calls that nobody has looked at yet, of one kernel or of several by turns.
 
-    Attributes
-    ----------
-    present : list of callable
-        What each of its storage cells has to contain, so that a call may join.
-    written : list of bool
-        Whether the calls write to it; it contains a `Pending` then.
-    order : list of int
-        The number of the series of every call.
+    present (list of callable): what each of its storage cells has to contain, so that a call may
+        join.
+    written (list of bool): whether the calls write to it; it contains a `Pending` then.
+    order (list of int): the number of the series of every call.
     """
 
     __slots__ = (
@@ -409,21 +399,13 @@ def accelerate(kernel: type) -> None:
         })
 
 
-def begin(
-    recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None
-) -> Series:
+def begin(recipe: Recipe, ranges: Any, given: Arguments, args: tuple[Any, ...] | None) -> Series:
     """The series that a call is in: of a batch that is open for it, or of a new one.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Of one call.
-    ranges : object
-        Of the first call, as it was given.
-    given : Arguments
-        Of the first call.
-    args : tuple
-        The same as they were given; None where calls are only told to be alike by all of their
+    recipe: of one call.
+    ranges (object): of the first call, as it was given.
+    given: of the first call.
+    args: the same as they were given; None where calls are only told to be alike by all of their
         signature.
     """
     begun: list[tuple[Any, Pending]] = []

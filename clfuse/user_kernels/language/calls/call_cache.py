@@ -94,14 +94,9 @@ def remember(
 ) -> None:
     """Know calls like this one from now on, if they are of a kind that is compared in C.
 
-    Parameters
-    ----------
-    calls : list
-        Those that a kernel knows; this one becomes the first.
-    structural : sequence of int
-        Places of the numbers whose values the recipe depends on.
-    fixed : sequence of (Source, expression)
-        Numbers of the surroundings that the kernel uses.
+    calls: those that a kernel knows; this one becomes the first.
+    structural: places of the numbers whose values the recipe depends on.
+    fixed: numbers of the surroundings that the kernel uses.
     """
     if _core is None or any(known.recipe is recipe for known in calls):
         return

@@ -163,14 +163,9 @@ class Kernel(_Decorated):
         *args, **named : ndarray or number
             By place or by name; those with defaults may be left out.
 
-        Raises
-        ------
-        KernelError
-            The arguments' dtypes do not fit, or the kernel returns a value.
-        IndexError
-            An index that is known now leaves its array.
-        ValueError
-            An array that is written to is read-only.
+        Raises KernelError: the arguments' dtypes do not fit, or the kernel returns a value.
+        Raises IndexError: an index that is known now leaves its array.
+        Raises ValueError: an array that is written to is read-only.
         """
         if named or self.__clfuse_source__.defaults:
             args = complete(self.__clfuse_source__, ranges, args, named)
@@ -243,9 +238,7 @@ class Kernel(_Decorated):
         start = build.full(found._dtype.type(function.identity), (1,))
         return fresh(build.concatenate((start, node_of(found)), 0))
 
-    def _values(
-        self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]
-    ) -> list[Any]:
+    def _values(self, ranges: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         args = complete(self.__clfuse_source__, ranges, args, named)
         if not self.__clfuse_source__.returns_value:
             raise KernelError(f"{self.__name__} returns no value: call {self.__name__}(...)")
@@ -360,9 +353,7 @@ class Kernel(_Decorated):
     def _domain(self, ranges: Any, count: int) -> Domain:
         return domain_of(self.__clfuse_source__, ranges, count)
 
-    def _translated(
-        self, signature: Signature, domain: Domain, given: Arguments
-    ) -> Recipe | str:
+    def _translated(self, signature: Signature, domain: Domain, given: Arguments) -> Recipe | str:
         """The kernel as array operations, or why it is none; remembered."""
         function = signature.function
         if any(stop <= start for start, stop in domain):
@@ -434,9 +425,7 @@ class Kernel(_Decorated):
             else:
                 numbers[name] = given.numbers[place]
         extents = tuple([stop - start for start, stop in domain])
-        shape = launches.shape_of(
-            function, arrays, numbers, self.group, settings.check == "bounds"
-        )
+        shape = launches.shape_of(function, arrays, numbers, self.group, settings.check == "bounds")
         key = (id(function), extents, shape)
         found = self._programs.get(key)
         if found is None:
@@ -479,10 +468,7 @@ class Kernel(_Decorated):
         Returns an array of what the kernel returns, of the shape of the range; a tuple of arrays
         where it returns several values, None where it returns none.
 
-        Raises
-        ------
-        IndexError
-            Names kernel, line, array and index.
+        Raises IndexError: names kernel, line, array and index.
         """
         args = complete(self.__clfuse_source__, ranges, args, named)
         return python_backend.run(self._typed, self._domain(ranges, len(args)), args)

@@ -44,16 +44,10 @@ DTYPES: Final = {int: np.int64, float: np.float64, complex: np.complex128, bool:
 class Calls(Protocol):
     """Calls of one recipe on the same storage cells, in their order.
 
-    Attributes
-    ----------
-    recipe : Recipe
-        Of one call.
-    cells : tuple of int
-        Numbers of the storage cells, in the order of the recipe.
-    offsets, numbers : list
-        Of all calls, one behind the other.
-    widths : tuple of int
-        How many of them are one call's.
+    recipe: of one call.
+    cells: numbers of the storage cells, in the order of the recipe.
+    offsets, numbers: of all calls, one behind the other.
+    widths: how many of them are one call's.
     """
 
     recipe: Recipe
@@ -127,13 +121,8 @@ class Alike:
 class Together:
     """Many calls as one.
 
-    Attributes
-    ----------
-    recipe : Recipe
-    accesses : list of Access
-        Of all calls; the first index is the number of the call.
-    arrays : dict
-        By parameter, where they lay when this was made: it serves everywhere else too.
+    accesses: of all calls; the first index is the number of the call.
+    arrays: by parameter, where they lay when this was made: it serves everywhere else too.
     """
 
     recipe: Recipe

@@ -206,9 +206,7 @@ def _operator_of(name: str, function: Callable[[Any, Any], Any]) -> Callable[[An
 
 
 def _divmod(one: Any, other: Any) -> tuple[Any, Any]:
-    return tuple([
-        _operator_of(*_RAISING[kind])(one, other) for kind in (ast.FloorDiv, ast.Mod)
-    ])
+    return tuple([_operator_of(*_RAISING[kind])(one, other) for kind in (ast.FloorDiv, ast.Mod)])
 
 
 def _where(test: Any, chosen: Any, other: Any) -> Any:
@@ -401,9 +399,7 @@ def _launch(
                 array[place] = value
 
 
-def _groups(
-    size: int, function: Callable[..., Any], ranges: list[range], args: list[Any]
-) -> None:
+def _groups(size: int, function: Callable[..., Any], ranges: list[range], args: list[Any]) -> None:
     group._size = size
     for outer in itertools.product(*ranges[:-1]):
         for number, first in enumerate(range(0, len(ranges[-1]), size)):

@@ -20,13 +20,10 @@ FUNCTIONS_KEPT: Final = 256
 class Specializations:
     """A kernel's source, and what it is for the kinds of arguments that it was called with.
 
-    Attributes
-    ----------
-    source : Source
-    group : int
-        Work-items of a work-group; 0 where a kernel has none.
-    fixed : tuple of (Source, expression)
-        Numbers of the surroundings, as far as the kernel was found to use them.
+    source (Source)
+    group (int): work-items of a work-group; 0 where a kernel has none.
+    fixed (tuple of (Source, expression)): numbers of the surroundings, as far as the kernel was
+        found to use them.
     """
 
     def __init__(self, source: Source, group: int, on_more_fixed: Callable[[], None]) -> None:

@@ -29,25 +29,8 @@ import numpy as np
 from clfuse.codegen.lines.expressions import Register
 from clfuse.dtypes import register_type
 from clfuse.ir.identifiers import symbol
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.tree import (
-    Assign,
-    AssignMany,
-    Atomic,
-    Barrier,
-    Call,
-    Cleared,
-    Const,
-    Do,
-    For,
-    Function,
-    If,
-    Jump,
-    Return,
-    Stmt,
-    Store,
-    While,
-)
 from clfuse.user_kernels.language.source.types import ArrayType
 
 from . import lanes, privatized_atomics
@@ -56,7 +39,7 @@ from .c_expressions import ExpressionWriter, Text, stored
 _INT64: Final = np.dtype(np.int64)
 
 
-def name_of(text: Text, function: Function) -> str:
+def name_of(text: Text, function: tree.Function) -> str:
     """The C function for a function of the language; written now if it is new."""
     found = text.names.get(id(function))
     if found is None:
@@ -65,7 +48,7 @@ def name_of(text: Text, function: Function) -> str:
     return found
 
 
-def parameters_of(text: Text, function: Function) -> list[str]:
+def parameters_of(text: Text, function: tree.Function) -> list[str]:
     """The C parameters of its scalars and arrays."""
     restrict = "restrict " if text.apart is function else ""
     found = [f"const {register_type(t.dtype)} a_{symbol(n)}" for n, t in function.scalars.items()]
@@ -86,11 +69,13 @@ def array_arguments(name: str, kind: ArrayType) -> list[str]:
 class Writer(ExpressionWriter):
     """Writes one function."""
 
-    def __init__(self, text: Text, function: Function, name: str, tallied: str = "") -> None:
+    def __init__(self, text: Text, function: tree.Function, name: str, tallied: str = "") -> None:
         super().__init__(text, function)
         self.name = name
         self.tallied = tallied  # the array whose sums a work-item keeps
-        self.after: list[list[Stmt]] = []  # what may follow the present statement, part by part
+        self.after: list[
+            list[tree.Stmt]
+        ] = []  # what may follow the present statement, part by part
 
     def text(self) -> str:
         """The whole function."""
@@ -121,7 +106,7 @@ class Writer(ExpressionWriter):
         head = f"static inline void {self.name}({', '.join(parameters)})"
         return "\n".join([head, "{", *self.lines, "}", ""])
 
-    def results(self, node: Call) -> list[Register]:
+    def results(self, node: tree.Call) -> list[Register]:
         """Call a function; its results in variables."""
         function = node.function
         name = name_of(self.shared, function)
@@ -141,28 +126,28 @@ class Writer(ExpressionWriter):
 
     # -- statements -------------------------------------------------------------------------------
 
-    def block(self, body: list[Stmt]) -> None:
+    def block(self, body: list[tree.Stmt]) -> None:
         for place, statement in enumerate(body):
             self.after.append(body[place + 1 :])
             _STATEMENTS[type(statement)](self, statement)
             self.after.pop()
 
-    def rounds(self, node: For | While) -> None:
+    def rounds(self, node: tree.For | tree.While) -> None:
         """The body of a loop: what follows a statement may be all of the loop once more."""
         self.after.append([node])
         self.block(node.body)
         self.after.pop()
 
-    def _assign(self, node: Assign) -> None:
+    def _assign(self, node: tree.Assign) -> None:
         dtype = self.function.locals[node.name].dtype
         self.put(f"{self.variables[node.name]} = {self.as_type(node.value, dtype)};")
 
-    def _assign_many(self, node: AssignMany) -> None:
+    def _assign_many(self, node: tree.AssignMany) -> None:
         for name, register in zip(node.names, self.results(node.call), strict=False):
             dtype = self.function.locals[name].dtype
             self.put(f"{self.variables[name]} = {self.c.cast(register, dtype)};")
 
-    def _store(self, node: Store) -> None:
+    def _store(self, node: tree.Store) -> None:
         if node.is_local:
             dtype = self.function.local_arrays[node.array].dtype
         else:
@@ -173,7 +158,7 @@ class Writer(ExpressionWriter):
         place, test = self.place(node.array, node.indices, node.is_local, node.line)
         self.put(f"{f'if ({test}) ' if test else ''}{place} = {value};")
 
-    def _if(self, node: If) -> None:
+    def _if(self, node: tree.If) -> None:
         self.open(f"if ({self.value(node.test).text})")
         self.block(node.body)
         self.close()
@@ -182,7 +167,7 @@ class Writer(ExpressionWriter):
             self.block(node.orelse)
             self.close()
 
-    def _for(self, node: For) -> None:
+    def _for(self, node: tree.For) -> None:
         if lanes.written(self, node, self.after):
             return
         start, stop, step = [
@@ -190,7 +175,7 @@ class Writer(ExpressionWriter):
             for part in (node.start, node.stop, node.step)
         ]
         variable, known = self.variables[node.name], None
-        if isinstance(node.step, Const):
+        if isinstance(node.step, tree.Const):
             known, step = node.step.value, literal(node.step.value, _INT64)
         counter = self.fresh()
         if known in (1, -1):
@@ -208,47 +193,47 @@ class Writer(ExpressionWriter):
         self.rounds(node)
         self.close()
 
-    def _while(self, node: While) -> None:
+    def _while(self, node: tree.While) -> None:
         self.open("for (;;)")
         self.put(f"if (!{self.value(node.test).text}) break;")
         self.rounds(node)
         self.close()
 
-    def _jump(self, node: Jump) -> None:
+    def _jump(self, node: tree.Jump) -> None:
         self.put(f"{node.word};")
 
-    def _return(self, node: Return) -> None:
+    def _return(self, node: tree.Return) -> None:
         for place, (value, result) in enumerate(
             zip(node.values, self.function.results, strict=True)
         ):
             self.put(f"*r{place} = {self.as_type(value, result.dtype)};")
         self.put("return;")
 
-    def _do(self, node: Do) -> None:
-        if isinstance(node.value, Atomic) and node.value.array == self.tallied:
+    def _do(self, node: tree.Do) -> None:
+        if isinstance(node.value, tree.Atomic) and node.value.array == self.tallied:
             privatized_atomics.add(self, node.value)
         else:
             self.value(node.value)
 
-    def _cleared(self, node: Cleared) -> None:
+    def _cleared(self, node: tree.Cleared) -> None:
         array = self.function.local_arrays[node.name]
         self.put(f"for (int k = 0; k < {math.prod(array.shape)}; k++) "
                  f"{self.locals[node.name]}[k] = {literal(0, array.dtype)};")
 
-    def _barrier(self, node: Barrier) -> None:
+    def _barrier(self, node: tree.Barrier) -> None:
         self.put("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
 
 _STATEMENTS: Final[dict[type, Any]] = {
-    Assign: Writer._assign,
-    AssignMany: Writer._assign_many,
-    Store: Writer._store,
-    If: Writer._if,
-    For: Writer._for,
-    While: Writer._while,
-    Jump: Writer._jump,
-    Return: Writer._return,
-    Do: Writer._do,
-    Cleared: Writer._cleared,
-    Barrier: Writer._barrier,
+    tree.Assign: Writer._assign,
+    tree.AssignMany: Writer._assign_many,
+    tree.Store: Writer._store,
+    tree.If: Writer._if,
+    tree.For: Writer._for,
+    tree.While: Writer._while,
+    tree.Jump: Writer._jump,
+    tree.Return: Writer._return,
+    tree.Do: Writer._do,
+    tree.Cleared: Writer._cleared,
+    tree.Barrier: Writer._barrier,
 }

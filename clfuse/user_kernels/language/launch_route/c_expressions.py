@@ -22,29 +22,10 @@ from clfuse.dataclass import mutable
 from clfuse.dtypes import memory_type, register_type
 from clfuse.ir.identifiers import symbol
 from clfuse.target.traits import DeviceTraits
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.accumulations import is_cheap
 from clfuse.user_kernels.language.source.literals import literal
 from clfuse.user_kernels.language.source.shifts import shift_division
-from clfuse.user_kernels.language.source.tree import (
-    Apply,
-    Atomic,
-    Bound,
-    Call,
-    Const,
-    Convert,
-    Expr,
-    Extent,
-    Function,
-    Group,
-    Index,
-    Load,
-    Local,
-    Logic,
-    Not,
-    Scalar,
-    Select,
-    from_end,
-)
 
 _BOOL: Final = np.dtype(np.bool_)
 _INT64: Final = np.dtype(np.int64)
@@ -78,7 +59,7 @@ class Text:
     checked: bool
     vectors: bool
     mixed: bool
-    apart: Function | None = None
+    apart: tree.Function | None = None
     preamble: Preamble = field(default_factory=Preamble)
     parts: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -113,7 +94,7 @@ def stored(c: Expressions, text: str, dtype: np.dtype) -> str:
 class ExpressionWriter:
     """Writes the expressions of one function, line by line."""
 
-    def __init__(self, text: Text, function: Function) -> None:
+    def __init__(self, text: Text, function: tree.Function) -> None:
         self.shared = text
         self.function = function
         self.c = Expressions(1, text.traits, text.preamble)
@@ -123,7 +104,7 @@ class ExpressionWriter:
         self.variables = {n: f"v{k}" for k, n in enumerate(function.locals)}
         self.locals = {n: f"m{k}" for k, n in enumerate(function.local_arrays)}
 
-    def results(self, node: Call) -> list[Register]:
+    def results(self, node: tree.Call) -> list[Register]:
         """Call a function; its results in variables."""
         raise NotImplementedError
 
@@ -152,49 +133,49 @@ class ExpressionWriter:
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def value(self, node: Expr) -> Register:
+    def value(self, node: tree.Expr) -> Register:
         """An expression in a register, of the dtype of its type."""
         return _VALUES[type(node)](self, node)  # type: ignore[no-any-return]
 
-    def operand(self, node: Expr, dtype: np.dtype) -> Register:
+    def operand(self, node: tree.Expr, dtype: np.dtype) -> Register:
         """An expression as an operand of a loop that takes `dtype`."""
-        if isinstance(node, Const) and node.type.weak:
+        if isinstance(node, tree.Const) and node.type.weak:
             return Register(literal(node.value, dtype), dtype)
         return self.value(node)
 
-    def as_type(self, node: Expr, dtype: np.dtype) -> str:
+    def as_type(self, node: tree.Expr, dtype: np.dtype) -> str:
         """An expression converted."""
         return self.c.cast(self.operand(node, dtype), dtype)
 
-    def _const(self, node: Const) -> Register:
+    def _const(self, node: tree.Const) -> Register:
         return Register(literal(node.value, node.type.dtype), node.type.dtype)
 
-    def _index(self, node: Index) -> Register:
+    def _index(self, node: tree.Index) -> Register:
         return Register(f"i{node.axis}", _INT64)
 
-    def _scalar(self, node: Scalar) -> Register:
+    def _scalar(self, node: tree.Scalar) -> Register:
         return Register(f"a_{symbol(node.name)}", node.type.dtype)
 
-    def _local(self, node: Local) -> Register:
+    def _local(self, node: tree.Local) -> Register:
         return Register(self.variables[node.name], node.type.dtype)
 
-    def _extent(self, node: Extent) -> Register:
+    def _extent(self, node: tree.Extent) -> Register:
         return Register(f"n{node.axis}_{symbol(node.array)}", _INT64)
 
-    def _apply(self, node: Apply) -> Register:
+    def _apply(self, node: tree.Apply) -> Register:
         node = shift_division(node)
         dtypes = node.op.input_dtypes
         operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
         text, register = self.c.step(node.op, operands, "")
         return self.kept(text, register.dtype)
 
-    def _convert(self, node: Convert) -> Register:
+    def _convert(self, node: tree.Convert) -> Register:
         return self.kept(self.as_type(node.arg, node.type.dtype), node.type.dtype)
 
-    def _not(self, node: Not) -> Register:
+    def _not(self, node: tree.Not) -> Register:
         return self.kept(f"!{self.value(node.arg).text}", _BOOL)
 
-    def _logic(self, node: Logic) -> Register:
+    def _logic(self, node: tree.Logic) -> Register:
         name = self.fresh()
         self.put(f"int {name} = {self.value(node.args[0]).text} != 0;")
         for argument in node.args[1:]:
@@ -203,7 +184,7 @@ class ExpressionWriter:
             self.close()
         return Register(name, _BOOL)
 
-    def _select(self, node: Select) -> Register:
+    def _select(self, node: tree.Select) -> Register:
         name, dtype = self.fresh(), node.type.dtype
         test = self.value(node.test).text
         if node.both and self.shared.checked:
@@ -227,7 +208,7 @@ class ExpressionWriter:
     # -- arrays -----------------------------------------------------------------------------------
 
     def place(
-        self, array: str, indices: list[Expr], is_local: bool, line: int
+        self, array: str, indices: list[tree.Expr], is_local: bool, line: int
     ) -> tuple[str, str]:
         """The element as C, and the condition under which it is there ("" without checks)."""
         texts = [self.as_type(index, _INT64) for index in indices]
@@ -238,7 +219,7 @@ class ExpressionWriter:
             if is_local:
                 extents = [f"{extent}L" for extent in self.function.local_arrays[array].shape]
             texts = [self.kept(text, _INT64).text for text in texts]
-            literals = [from_end(index) for index in indices]
+            literals = [tree.from_end(index) for index in indices]
             test = self._checked(array, texts, extents, line, literals)
         sums = " + ".join(f"{text} * {step}" for text, step in zip(texts, steps, strict=True))
         return f"{pointer}[{sums or '0'}]", test
@@ -270,7 +251,7 @@ class ExpressionWriter:
         """An element as a register holds it."""
         return place if is_local else loaded(self.c, place, dtype)
 
-    def _load(self, node: Load) -> Register:
+    def _load(self, node: tree.Load) -> Register:
         dtype = node.type.dtype
         place, test = self.place(node.array, node.indices, node.is_local, node.line)
         if not test:
@@ -280,7 +261,7 @@ class ExpressionWriter:
         self.put(f"if ({test}) {name} = {self.loaded(place, dtype, node.is_local)};")
         return Register(name, dtype)
 
-    def _atomic(self, node: Atomic) -> Register:
+    def _atomic(self, node: tree.Atomic) -> Register:
         dtype = node.type.dtype
         values = [self.kept(self.as_type(a, dtype), dtype).text for a in node.args]
         place, test = self.place(node.array, node.indices, node.is_local, node.line)
@@ -322,32 +303,32 @@ class ExpressionWriter:
         ] = None
         return name
 
-    def _bound(self, node: Bound) -> Register:
+    def _bound(self, node: tree.Bound) -> Register:
         variable, dtype = self.variables[node.name], self.function.locals[node.name].dtype
         self.put(f"{variable} = {self.as_type(node.arg, dtype)};")
         return Register(variable, dtype)
 
-    def _group(self, node: Group) -> Register:
+    def _group(self, node: tree.Group) -> Register:
         return Register(f"((long)({_GROUP[node.what]}))", _INT64)
 
-    def _call(self, node: Call) -> Register:
+    def _call(self, node: tree.Call) -> Register:
         return self.results(node)[node.result]
 
 
 _VALUES: Final[dict[type, Any]] = {
-    Const: ExpressionWriter._const,
-    Index: ExpressionWriter._index,
-    Scalar: ExpressionWriter._scalar,
-    Local: ExpressionWriter._local,
-    Extent: ExpressionWriter._extent,
-    Apply: ExpressionWriter._apply,
-    Convert: ExpressionWriter._convert,
-    Not: ExpressionWriter._not,
-    Logic: ExpressionWriter._logic,
-    Select: ExpressionWriter._select,
-    Load: ExpressionWriter._load,
-    Atomic: ExpressionWriter._atomic,
-    Bound: ExpressionWriter._bound,
-    Group: ExpressionWriter._group,
-    Call: ExpressionWriter._call,
+    tree.Const: ExpressionWriter._const,
+    tree.Index: ExpressionWriter._index,
+    tree.Scalar: ExpressionWriter._scalar,
+    tree.Local: ExpressionWriter._local,
+    tree.Extent: ExpressionWriter._extent,
+    tree.Apply: ExpressionWriter._apply,
+    tree.Convert: ExpressionWriter._convert,
+    tree.Not: ExpressionWriter._not,
+    tree.Logic: ExpressionWriter._logic,
+    tree.Select: ExpressionWriter._select,
+    tree.Load: ExpressionWriter._load,
+    tree.Atomic: ExpressionWriter._atomic,
+    tree.Bound: ExpressionWriter._bound,
+    tree.Group: ExpressionWriter._group,
+    tree.Call: ExpressionWriter._call,
 }

@@ -38,6 +38,7 @@ from clfuse.dataclass import mutable
 from clfuse.dtypes import memory_type, register_type
 from clfuse.ir.identifiers import symbol
 from clfuse.ir.nodes import Op
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.accumulations import (
     SUMS,
     assignments,
@@ -50,27 +51,6 @@ from clfuse.user_kernels.language.source.accumulations import (
 )
 from clfuse.user_kernels.language.source.literals import literal
 from clfuse.user_kernels.language.source.shifts import shift_division
-from clfuse.user_kernels.language.source.tree import (
-    Apply,
-    Assign,
-    AssignMany,
-    Call,
-    Const,
-    Convert,
-    Expr,
-    Extent,
-    For,
-    Function,
-    If,
-    Load,
-    Local,
-    Logic,
-    Not,
-    Return,
-    Scalar,
-    Select,
-    Stmt,
-)
 from clfuse.user_kernels.language.source.types import INT
 
 from .c_expressions import ExpressionWriter
@@ -86,7 +66,7 @@ _IDENTITIES: Final = {"add": -0.0, "multiply": 1}
 """What an accumulator starts with: adding -0.0 changes nothing, not even -0.0."""
 
 
-def written(writer: ExpressionWriter, node: For, after: list[list[Stmt]]) -> bool:
+def written(writer: ExpressionWriter, node: tree.For, after: list[list[tree.Stmt]]) -> bool:
     """Write a loop with vectors; False, and nothing written, where it must stay as it is.
 
     `after` has what may follow the loop, part by part.
@@ -116,7 +96,7 @@ class _Loop:
     """One loop: its bounds, its rounds, and what comes of them."""
 
     def __init__(
-        self, writer: ExpressionWriter, node: For, sums: dict[str, Op], width: int
+        self, writer: ExpressionWriter, node: tree.For, sums: dict[str, Op], width: int
     ) -> None:
         self.writer = writer
         self.node = node
@@ -131,7 +111,7 @@ class _Loop:
             writer.kept(writer.as_type(part, _INT64), _INT64).text
             for part in (node.start, node.stop)
         ]
-        assert isinstance(node.step, Const)
+        assert isinstance(node.step, tree.Const)
         step = int(node.step.value)
         low, high = (start, stop) if step > 0 else (stop, start)
         rounds, done = writer.fresh(), writer.fresh()
@@ -207,7 +187,7 @@ class Frame:
     `is_own` is true of the loop's, whose uniform expressions are the writer's.
     """
 
-    function: Function
+    function: tree.Function
     names: dict[str, Register]
     scalars: dict[str, Register] = field(default_factory=dict)
     arrays: dict[str, str] = field(default_factory=dict)
@@ -217,16 +197,12 @@ class Frame:
 class Round:
     """Writes the statements of a round for all lanes.
 
-    Attributes
-    ----------
-    mask : Register or None
-        The lanes that count, if not all of them do.
-    alive : str
-        The variable with the lanes that no ``continue`` has ended; empty where there is none.
-    unset : set of str
-        Variables that nothing was assigned to so far. What other lanes get with the first
-        assignment is overwritten before somebody reads it: `sums_of` looks that every path to a
-        reader assigns.
+    mask (Register or None): the lanes that count, if not all of them do.
+    alive (str): the variable with the lanes that no ``continue`` has ended; empty where there is
+        none.
+    unset (set of str): variables that nothing was assigned to so far. What other lanes get with the
+        first assignment is overwritten before somebody reads it: `sums_of` looks that every path to
+        a reader assigns.
     """
 
     def __init__(self, owner: _Loop, counter: str, step: int, sums: dict[str, str]) -> None:
@@ -245,11 +221,11 @@ class Round:
         self.alive = ""
         self.unset: set[str] = set()
 
-    def begin(self, body: list[Stmt]) -> None:
+    def begin(self, body: list[tree.Stmt]) -> None:
         """Declare what the round assigns to."""
         names = [
             name for each in assignments(body)
-            for name in (each.names if isinstance(each, AssignMany) else [each.name])
+            for name in (each.names if isinstance(each, tree.AssignMany) else [each.name])
         ]
         for name in dict.fromkeys(names):
             if name not in self.frame.names:
@@ -311,22 +287,22 @@ class Round:
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def _is_uniform(self, node: Expr) -> bool:
+    def _is_uniform(self, node: tree.Expr) -> bool:
         return self.frame.is_own and not self.frame.names.keys() & set(read_by(node))
 
-    def value(self, node: Expr) -> Register:
+    def value(self, node: tree.Expr) -> Register:
         """An expression in a register: of vectors, or `uniform`."""
-        if isinstance(node, Const) or self._is_uniform(node):
+        if isinstance(node, tree.Const) or self._is_uniform(node):
             return replace(self.writer.value(node), uniform=True)
         return _VALUES[type(node)](self, node)  # type: ignore[no-any-return]
 
-    def operand(self, node: Expr, dtype: np.dtype) -> Register:
+    def operand(self, node: tree.Expr, dtype: np.dtype) -> Register:
         """An expression as an operand of a loop that takes `dtype`."""
-        if isinstance(node, Const) and node.type.weak:
+        if isinstance(node, tree.Const) and node.type.weak:
             return Register(literal(node.value, dtype), dtype, uniform=True)
         return self.value(node)
 
-    def as_type(self, node: Expr, dtype: np.dtype) -> Register:
+    def as_type(self, node: tree.Expr, dtype: np.dtype) -> Register:
         """An expression converted; a mask has the lanes of all masks."""
         found = self.operand(node, dtype)
         if found.dtype == dtype and dtype.kind != "b":
@@ -342,33 +318,33 @@ class Round:
             return self.c.mask(register, self.lane_nbytes)
         return self.c.number(register)
 
-    def _local(self, node: Local) -> Register:
+    def _local(self, node: tree.Local) -> Register:
         return self.frame.names[node.name]
 
-    def _scalar(self, node: Scalar) -> Register:
+    def _scalar(self, node: tree.Scalar) -> Register:
         return self.frame.scalars[node.name]
 
-    def _extent(self, node: Extent) -> Register:
+    def _extent(self, node: tree.Extent) -> Register:
         array = self.frame.arrays.get(node.array, node.array)
         return Register(f"n{node.axis}_{symbol(array)}", _INT64, uniform=True)
 
-    def _apply(self, node: Apply) -> Register:
+    def _apply(self, node: tree.Apply) -> Register:
         node = shift_division(node)
         dtypes = node.op.input_dtypes
         operands = [self.operand(a, dtype) for a, dtype in zip(node.args, dtypes, strict=True)]
         text, register = self.c.step(node.op, operands, "")
         return self.kept(text, register.dtype, register.lane_nbytes)
 
-    def _convert(self, node: Convert) -> Register:
+    def _convert(self, node: tree.Convert) -> Register:
         found = self.value(node.arg)
         lanes = found.lane_nbytes if found.dtype.kind == "b" else lanes_like(found.dtype)
         return self.kept(self.c.cast(found, node.type.dtype, lanes), node.type.dtype, lanes)
 
-    def _not(self, node: Not) -> Register:
+    def _not(self, node: tree.Not) -> Register:
         found = self._inverse(self.value(node.arg))
         return found if found.uniform else self.kept(found.text, _BOOL, found.lane_nbytes)
 
-    def _logic(self, node: Logic) -> Register:
+    def _logic(self, node: tree.Logic) -> Register:
         kind = self.c.type_of(_BOOL, self.lane_nbytes)
         total = Register(self.writer.fresh(), _BOOL, self.lane_nbytes)
         first = self.c.mask(self.value(node.args[0]), self.lane_nbytes)
@@ -381,11 +357,11 @@ class Round:
             self.under(open_lanes, partial(self._more, total.text, node.both, argument))
         return total
 
-    def _more(self, total: str, both: bool, argument: Expr) -> None:
+    def _more(self, total: str, both: bool, argument: tree.Expr) -> None:
         text = self.c.mask(self.value(argument), self.lane_nbytes)
         self.writer.put(f"{total} {'&=' if both else '|='} {text};")
 
-    def _select(self, node: Select) -> Register:
+    def _select(self, node: tree.Select) -> Register:
         dtype = node.type.dtype
         kind = self.c.type_of(dtype, self.lane_nbytes)
         test = self.value(node.test)
@@ -396,7 +372,7 @@ class Round:
             self.under(taken, partial(self._into, found, part), asks=asks)
         return found
 
-    def _into(self, variable: Register, node: Expr) -> None:
+    def _into(self, variable: Register, node: tree.Expr) -> None:
         """Assign an expression in the lanes that count."""
         text = self.full(self.as_type(node, variable.dtype))
         self._set(variable, text)
@@ -407,7 +383,7 @@ class Round:
         self.unset.discard(variable.text)
         self.writer.put(f"{variable.text} = {text};")
 
-    def _load(self, node: Load) -> Register:
+    def _load(self, node: tree.Load) -> Register:
         """Lane by lane, or as a vector where the lanes' elements lie side by side."""
         dtype, width = node.type.dtype, self.c.width
         array = self.frame.arrays.get(node.array, node.array)
@@ -451,11 +427,11 @@ class Round:
         lanes = 4 if node.is_local else 1
         return self.kept(f"({name} != ({kind})(0))", _BOOL, lanes)
 
-    def _is_run(self, node: Expr) -> bool:
+    def _is_run(self, node: tree.Expr) -> bool:
         """Whether an index grows by one from lane to lane."""
-        if isinstance(node, Local):
+        if isinstance(node, tree.Local):
             return self.frame.is_own and node.name == self.counter and self.step == 1
-        if isinstance(node, Apply) and node.type == INT and len(node.args) == 2:
+        if isinstance(node, tree.Apply) and node.type == INT and len(node.args) == 2:
             one, other = node.args
             if node.op.name == "add":
                 return (self._is_run(one) and self._is_uniform(other)) or (
@@ -466,22 +442,22 @@ class Round:
             )
         return False
 
-    def _call(self, node: Call) -> Register:
+    def _call(self, node: tree.Call) -> Register:
         return self._results(node)[node.result]
 
-    def frame_of(self, node: Call) -> Frame:
+    def frame_of(self, node: tree.Call) -> Frame:
         """Where the names of a function lead that is called here."""
         scalars = {name: self.as_type(node.args[name], kind.dtype)
                    for name, kind in node.function.scalars.items()}
         arrays = {name: self.frame.arrays.get(own, own) for name, own in node.arrays.items()}
         return Frame(node.function, {}, scalars, arrays)
 
-    def _results(self, node: Call) -> list[Register]:
+    def _results(self, node: tree.Call) -> list[Register]:
         """A function's statements in the round; its results."""
         function = node.function
         outer, self.frame = self.frame, self.frame_of(node)
         *body, last = function.body
-        assert isinstance(last, Return)
+        assert isinstance(last, tree.Return)
         self.begin(body)
         self.block(body)
         results = [
@@ -493,17 +469,17 @@ class Round:
 
     # -- statements -------------------------------------------------------------------------------
 
-    def block(self, body: list[Stmt]) -> None:
+    def block(self, body: list[tree.Stmt]) -> None:
         for place, statement in enumerate(body):
-            if isinstance(statement, If):
+            if isinstance(statement, tree.If):
                 self._if(statement)
                 if self.alive and jumps([statement]):
                     alive = Register(self.alive, _BOOL, self.lane_nbytes)
                     self.under(alive, partial(self.block, body[place + 1 :]))
                     return
-            elif isinstance(statement, Assign):
+            elif isinstance(statement, tree.Assign):
                 self._assign(statement)
-            elif isinstance(statement, AssignMany):
+            elif isinstance(statement, tree.AssignMany):
                 for name, found in zip(
                     statement.names, self._results(statement.call), strict=False
                 ):
@@ -514,7 +490,7 @@ class Round:
                 self.writer.put(f"{self.alive} &= {ended};")
                 return
 
-    def _assign(self, node: Assign) -> None:
+    def _assign(self, node: tree.Assign) -> None:
         variable = self.frame.names[node.name]
         found = term_of(node, SUMS)
         if found is None or not self.frame.is_own or node.name not in self.sums:
@@ -525,7 +501,7 @@ class Round:
         text, _ = self.c.step(op, operands, "")
         self._set(variable, text)
 
-    def _if(self, node: If) -> None:
+    def _if(self, node: tree.If) -> None:
         test = self.value(node.test)
         if node.orelse and not test.uniform:
             test = self.kept_mask(test)  # the first branch may change what the condition reads
@@ -535,11 +511,11 @@ class Round:
                 self.under(taken, partial(self.block, body), asks=asks)
 
 
-def _weight(node: Expr | list[Stmt]) -> float:
+def _weight(node: tree.Expr | list[tree.Stmt]) -> float:
     """What it costs to calculate; infinite for what must not be where it does not count, or may
     cost anything."""
     if isinstance(node, list):
-        if not all(isinstance(statement, Assign | If) for statement in node):
+        if not all(isinstance(statement, tree.Assign | tree.If) for statement in node):
             return math.inf
         parts = [part for statement in node for part in expressions(statement)]
         inner = [getattr(statement, "body", []) + getattr(statement, "orelse", [])
@@ -548,21 +524,21 @@ def _weight(node: Expr | list[Stmt]) -> float:
     return sum(map(_own_weight, expressions(node)))
 
 
-def _own_weight(node: Expr) -> float:
-    if isinstance(node, Apply):
+def _own_weight(node: tree.Expr) -> float:
+    if isinstance(node, tree.Apply):
         return node.op.weight
-    return math.inf if isinstance(node, Load | Call) else 0.0
+    return math.inf if isinstance(node, tree.Load | tree.Call) else 0.0
 
 
 _VALUES: Final[dict[type, Any]] = {
-    Local: Round._local,
-    Scalar: Round._scalar,
-    Extent: Round._extent,
-    Apply: Round._apply,
-    Convert: Round._convert,
-    Not: Round._not,
-    Logic: Round._logic,
-    Select: Round._select,
-    Load: Round._load,
-    Call: Round._call,
+    tree.Local: Round._local,
+    tree.Scalar: Round._scalar,
+    tree.Extent: Round._extent,
+    tree.Apply: Round._apply,
+    tree.Convert: Round._convert,
+    tree.Not: Round._not,
+    tree.Logic: Round._logic,
+    tree.Select: Round._select,
+    tree.Load: Round._load,
+    tree.Call: Round._call,
 }

@@ -59,17 +59,10 @@ static inline void report_fault(__global long *faults, const long site, const lo
 class Shape:
     """What of the arguments the text depends on.
 
-    Attributes
-    ----------
-    unit : frozenset of (parameter, axis)
-        Where the stride is 1, so that a CPU can load vectors.
-    pointers : frozenset of parameters
-        Numbers that are computed on the device.
-    group : int
-    checked : bool
-    apart, mixed : bool
-        Whether no two arrays are in one storage, so that a compiler may keep what it has loaded
-        where it stores to another one; whether arrays of different dtypes share their bytes.
+    unit: where the stride is 1, so that a CPU can load vectors.
+    pointers: numbers that are computed on the device.
+    apart, mixed: whether no two arrays are in one storage, so that a compiler may keep what it has
+        loaded where it stores to another one; whether arrays of different dtypes share their bytes.
     """
 
     unit: frozenset[tuple[str, int]]
@@ -98,9 +91,7 @@ class Program:
         """Of the kernel in OpenCL C, which has functions of its own called `dot` and `min`."""
         return symbol(f"{self.function.name}_kernel")
 
-    def __call__(
-        self, traits: DeviceTraits
-    ) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
+    def __call__(self, traits: DeviceTraits) -> tuple[str, tuple[int, ...], tuple[int, ...] | None]:
         """OpenCL C, global and local size."""
         items = traits.work_items if traits.schedule == "cpu" else 0
         key = (items, traits.vector_bytes, traits.fp64, traits.saturating_casts,

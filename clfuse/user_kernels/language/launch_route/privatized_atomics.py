@@ -24,17 +24,9 @@ import numpy as np
 
 from clfuse.dtypes import register_type
 from clfuse.ir.identifiers import symbol
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.accumulations import expressions
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.tree import (
-    Atomic,
-    Call,
-    Do,
-    Function,
-    Load,
-    Store,
-    statements,
-)
 
 from .c_expressions import ExpressionWriter
 
@@ -47,22 +39,22 @@ FEWEST_EACH: Final = 8
 _SUMMING: Final = ("add", "sub")
 
 
-def tallied(function: Function) -> str:
+def tallied(function: tree.Function) -> str:
     """The array that could be kept so; empty if there is none."""
     if len(function.atomics) != 1 or function.local_arrays:
         return ""
     (array,) = function.atomics
-    for statement in statements(function.body):
-        own = statement.value if isinstance(statement, Do) else None
-        if isinstance(statement, Store) and statement.array == array:
+    for statement in tree.statements(function.body):
+        own = statement.value if isinstance(statement, tree.Do) else None
+        if isinstance(statement, tree.Store) and statement.array == array:
             return ""
         for part in expressions(statement):
-            if isinstance(part, Call) and array in part.arrays.values():
+            if isinstance(part, tree.Call) and array in part.arrays.values():
                 return ""
-            if isinstance(part, Load) and not part.is_local and part.array == array:
+            if isinstance(part, tree.Load) and not part.is_local and part.array == array:
                 return ""
-            is_used = isinstance(part, Atomic) and part is not own
-            if is_used or (isinstance(part, Atomic) and part.operation not in _SUMMING):
+            is_used = isinstance(part, tree.Atomic) and part is not own
+            if is_used or (isinstance(part, tree.Atomic) and part.operation not in _SUMMING):
                 return ""
     return array
 
@@ -72,7 +64,7 @@ def identity(dtype: np.dtype) -> str:
     return literal(-0.0 if dtype.kind == "f" else 0, dtype)
 
 
-def add(writer: ExpressionWriter, node: Atomic) -> None:
+def add(writer: ExpressionWriter, node: tree.Atomic) -> None:
     """Write an addition to what this work-item keeps, in row-major order; one that is out of bounds
     would be to whatever else is on its stack."""
     dtype = node.type.dtype
@@ -93,9 +85,7 @@ def add(writer: ExpressionWriter, node: Atomic) -> None:
     writer.put(f"if ({at} < (ulong)({extents})) {element} = {changed};")
 
 
-def loops(
-    array: str, kind: Any, addition: str, plain: list[str], keeping: list[str]
-) -> list[str]:
+def loops(array: str, kind: Any, addition: str, plain: list[str], keeping: list[str]) -> list[str]:
     """The two loops of a work-item: of atomic additions, and with sums of its own.
 
     `plain` and `keeping` are the loops themselves; `addition` is the atomic function.

@@ -28,26 +28,9 @@ from clfuse.codegen.lines.expressions import Expressions, Register, vector
 from clfuse.dataclass import mutable
 from clfuse.dtypes import memory_type
 from clfuse.ir.identifiers import symbol
+from clfuse.user_kernels.language.source import tree
 from clfuse.user_kernels.language.source.accumulations import IN_LANES, NUMBERS, expressions
 from clfuse.user_kernels.language.source.literals import literal
-from clfuse.user_kernels.language.source.tree import (
-    Apply,
-    Assign,
-    AssignMany,
-    Call,
-    Const,
-    Expr,
-    For,
-    Function,
-    If,
-    Index,
-    Jump,
-    Load,
-    Return,
-    Stmt,
-    Store,
-    While,
-)
 
 from .c import Writer, parameters_of
 from .c_expressions import Text
@@ -61,7 +44,7 @@ _SHORT: Final = 64
 longer one is better off with its rounds in lanes, or as it stands."""
 
 
-def width_of(function: Function, vector_bytes: int) -> int:
+def width_of(function: tree.Function, vector_bytes: int) -> int:
     """Iterations that are made at once; 1 where all are made one by one."""
     if not any(_ends_elsewhere(each) for each in _within(function.body)) or not _fits(function):
         return 1
@@ -70,7 +53,7 @@ def width_of(function: Function, vector_bytes: int) -> int:
     return min(16, vector_bytes // max(sizes, default=8))
 
 
-def function_for(text: Text, function: Function, width: int) -> str:
+def function_for(text: Text, function: tree.Function, width: int) -> str:
     """Write the C function that makes so many iterations; its name.
 
     It takes what the one for a single iteration takes, the first one's indices, and gives vectors.
@@ -90,7 +73,7 @@ def function_for(text: Text, function: Function, width: int) -> str:
     return name
 
 
-def _within(body: list[Stmt]) -> Iterator[Stmt]:
+def _within(body: list[tree.Stmt]) -> Iterator[tree.Stmt]:
     waiting: list[Any] = list(body)
     while waiting:
         each = waiting.pop()
@@ -98,33 +81,35 @@ def _within(body: list[Stmt]) -> Iterator[Stmt]:
         waiting += getattr(each, "body", [])
         waiting += getattr(each, "orelse", [])
         waiting += [
-            statement for part in expressions(each) if isinstance(part, Call)
+            statement for part in expressions(each) if isinstance(part, tree.Call)
             for statement in part.function.body
         ]
 
 
-def _expressions(function: Function) -> Iterator[Expr]:
+def _expressions(function: tree.Function) -> Iterator[tree.Expr]:
     for statement in _within(function.body):
         yield from expressions(statement)
 
 
-def _ends_elsewhere(node: Stmt) -> bool:
-    return isinstance(node, While) or (isinstance(node, For) and _leaves(node.body))
+def _ends_elsewhere(node: tree.Stmt) -> bool:
+    return isinstance(node, tree.While) or (isinstance(node, tree.For) and _leaves(node.body))
 
 
-def _leaves(body: list[Stmt]) -> bool:
+def _leaves(body: list[tree.Stmt]) -> bool:
     """Whether a loop may end, or a round, before its last statement."""
     for each in body:
-        if isinstance(each, Return) or (isinstance(each, Jump) and each.word == "break"):
+        if isinstance(each, tree.Return) or (isinstance(each, tree.Jump) and each.word == "break"):
             return True
-        if isinstance(each, If) and (_leaves(each.body) or _leaves(each.orelse)):
+        if isinstance(each, tree.If) and (_leaves(each.body) or _leaves(each.orelse)):
             return True
-        if isinstance(each, For | While) and any(isinstance(s, Return) for s in each.body):
+        if isinstance(each, tree.For | tree.While) and any(
+            isinstance(s, tree.Return) for s in each.body
+        ):
             return True
     return False
 
 
-def _fits(function: Function) -> bool:
+def _fits(function: tree.Function) -> bool:
     """Whether all that is in it has a form for lanes."""
     if function.local_arrays or function.atomics:
         return False
@@ -133,42 +118,46 @@ def _fits(function: Function) -> bool:
     if any(dtype.char not in NUMBERS for dtype in dtypes):
         return False
     for each in _within(function.body):
-        if isinstance(each, For):
-            if not isinstance(each.step, Const) or not each.step.value:
+        if isinstance(each, tree.For):
+            if not isinstance(each.step, tree.Const) or not each.step.value:
                 return False
             if not _ends_elsewhere(each) and not _is_short(each):
                 return False
             if _stores(each):
                 return False
-        elif isinstance(each, While):
+        elif isinstance(each, tree.While):
             if _stores(each):
                 return False
-        elif isinstance(each, Store):
+        elif isinstance(each, tree.Store):
             if each.is_local:
                 return False
-        elif not isinstance(each, Assign | AssignMany | If | Jump | Return):
+        elif not isinstance(
+            each, tree.Assign | tree.AssignMany | tree.If | tree.Jump | tree.Return
+        ):
             return False
     for part in _expressions(function):
         if not isinstance(part, IN_LANES) or part.type.dtype.char not in NUMBERS:
             return False
-        if isinstance(part, Load) and part.is_local:
+        if isinstance(part, tree.Load) and part.is_local:
             return False
-        if isinstance(part, Apply) and any(d.char not in NUMBERS for d in part.op.input_dtypes):
+        if isinstance(part, tree.Apply) and any(
+            d.char not in NUMBERS for d in part.op.input_dtypes
+        ):
             return False
-        if isinstance(part, Call) and (
+        if isinstance(part, tree.Call) and (
             part.function.local_arrays or part.function.atomics or part.function.writes
         ):
             return False
     return True
 
 
-def _stores(node: For | While) -> bool:
-    return any(isinstance(each, Store) for each in _within(node.body))
+def _stores(node: tree.For | tree.While) -> bool:
+    return any(isinstance(each, tree.Store) for each in _within(node.body))
 
 
-def _is_short(node: For) -> bool:
+def _is_short(node: tree.For) -> bool:
     bounds = (node.start, node.stop, node.step)
-    return all(isinstance(part, Const) for part in bounds) and (
+    return all(isinstance(part, tree.Const) for part in bounds) and (
         len(range(*[part.value for part in bounds])) <= _SHORT  # type: ignore[attr-defined]
     )
 
@@ -216,7 +205,7 @@ class Abreast(Round):
         ])
         self._function(function, results)
 
-    def _declare(self, function: Function) -> None:
+    def _declare(self, function: tree.Function) -> None:
         """Give every variable of a function its vector."""
         for name, kind in function.locals.items():
             self.frame.names[name] = self._zero(kind.dtype, name)
@@ -235,7 +224,7 @@ class Abreast(Round):
         self.writer.put(f"{kind} {name} = {first};  /* {what} */")
         return name
 
-    def _function(self, function: Function, results: tuple[Register, ...]) -> None:
+    def _function(self, function: tree.Function, results: tuple[Register, ...]) -> None:
         active = self._lanes_here(f"have not returned from {function.name}")
         outer, self.scopes = self.scopes, [_Scope(active, active, results)]
         self.block(function.body)
@@ -243,23 +232,23 @@ class Abreast(Round):
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def _is_uniform(self, node: Expr) -> bool:
+    def _is_uniform(self, node: tree.Expr) -> bool:
         return super()._is_uniform(node) and not any(
-            isinstance(each, Index) and each.axis == self.last for each in expressions(node)
+            isinstance(each, tree.Index) and each.axis == self.last for each in expressions(node)
         )
 
-    def _is_run(self, node: Expr) -> bool:
-        if isinstance(node, Index):
+    def _is_run(self, node: tree.Expr) -> bool:
+        if isinstance(node, tree.Index):
             return node.axis == self.last
         return super()._is_run(node)
 
-    def value(self, node: Expr) -> Register:
+    def value(self, node: tree.Expr) -> Register:
         """An expression in a register: of vectors, or `uniform`."""
-        if isinstance(node, Index) and node.axis == self.last:
+        if isinstance(node, tree.Index) and node.axis == self.last:
             return Register("lanes", _INT64)
         return super().value(node)
 
-    def _results(self, node: Call) -> list[Register]:
+    def _results(self, node: tree.Call) -> list[Register]:
         """A function's statements in the place of a call; its results."""
         function = node.function
         inner = self.frame_of(node)
@@ -272,17 +261,17 @@ class Abreast(Round):
 
     # -- statements -------------------------------------------------------------------------------
 
-    def block(self, body: list[Stmt]) -> None:
+    def block(self, body: list[tree.Stmt]) -> None:
         """The statements in the lanes that count."""
         for place, statement in enumerate(body):
             _STATEMENTS[type(statement)](self, statement)
             if _jumps(statement):
-                if body[place + 1 :] and not isinstance(statement, Jump | Return):
+                if body[place + 1 :] and not isinstance(statement, tree.Jump | tree.Return):
                     active = Register(self.scopes[-1].active, _BOOL, self.lane_nbytes)
                     self.under(active, partial(self.block, body[place + 1 :]))
                 return
 
-    def _assign(self, node: Assign) -> None:
+    def _assign(self, node: tree.Assign) -> None:
         variable = self.frame.names[node.name]
         if "'" in node.name:  # of an assignment to several variables, read in the next statements
             text = self.full(self.as_type(node.value, variable.dtype))
@@ -290,12 +279,12 @@ class Abreast(Round):
         else:
             self._into(variable, node.value)
 
-    def _assign_many(self, node: AssignMany) -> None:
+    def _assign_many(self, node: tree.AssignMany) -> None:
         for name, found in zip(node.names, self._results(node.call), strict=False):
             variable = self.frame.names[name]
             self._set(variable, self.c.cast(found, variable.dtype, self.lane_nbytes))
 
-    def _jump(self, node: Jump) -> None:
+    def _jump(self, node: tree.Jump) -> None:
         scope = self.scopes[-1]
         self._end(scope.active)
         if node.word == "break":
@@ -305,13 +294,13 @@ class Abreast(Round):
         ended = "0" if self.mask is None else f"~{self.mask.text}"
         self.writer.put(f"{variable} &= {ended};")
 
-    def _return(self, node: Return) -> None:
+    def _return(self, node: tree.Return) -> None:
         for value, result in zip(node.values, self.scopes[0].results, strict=True):
             self._into(result, value)
         for variable in dict.fromkeys(v for s in self.scopes for v in (s.active, s.stays)):
             self._end(variable)
 
-    def _while(self, node: While) -> None:
+    def _while(self, node: tree.While) -> None:
         def goes_on(stays: Register) -> None:
             self.mask = stays
             test = self.c.mask(self.value(node.test), self.lane_nbytes)
@@ -319,8 +308,8 @@ class Abreast(Round):
 
         self._loop("for (;;)", node.body, goes_on)
 
-    def _for(self, node: For) -> None:
-        assert isinstance(node.step, Const)
+    def _for(self, node: tree.For) -> None:
+        assert isinstance(node.step, tree.Const)
         step = int(node.step.value)
         start, stop = [self.kept(self.full(self.as_type(part, _INT64)), _INT64).text
                        for part in (node.start, node.stop)]
@@ -343,7 +332,7 @@ class Abreast(Round):
 
         self._loop(f"for (ulong {number} = 0;; {number}++)", node.body, goes_on, begin)
 
-    def _loop(self, head: str, body: list[Stmt], goes_on: Any, begin: Any = None) -> None:
+    def _loop(self, head: str, body: list[tree.Stmt], goes_on: Any, begin: Any = None) -> None:
         outer = self.mask
         stays = Register(self._lanes_here("go on"), _BOOL, self.lane_nbytes)
         self.writer.open(head)
@@ -359,7 +348,7 @@ class Abreast(Round):
         self.writer.close()
         self.mask = outer
 
-    def _store(self, node: Store) -> None:
+    def _store(self, node: tree.Store) -> None:
         """Lane by lane, or as a vector where the lanes' elements lie side by side."""
         array = self.frame.arrays.get(node.array, node.array)
         dtype = self.frame.function.arrays[node.array].dtype
@@ -388,24 +377,24 @@ class Abreast(Round):
             self.writer.close()
 
 
-def _jumps(node: Stmt, in_loop: bool = False) -> bool:
+def _jumps(node: tree.Stmt, in_loop: bool = False) -> bool:
     """Whether lanes may not come to the statement after one."""
-    if isinstance(node, Return):
+    if isinstance(node, tree.Return):
         return True
-    if isinstance(node, Jump):
+    if isinstance(node, tree.Jump):
         return not in_loop
-    inner = in_loop or isinstance(node, For | While)
+    inner = in_loop or isinstance(node, tree.For | tree.While)
     bodies = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
     return any(_jumps(each, inner) for each in bodies)
 
 
 _STATEMENTS: Final[dict[type, Any]] = {
-    Assign: Abreast._assign,
-    AssignMany: Abreast._assign_many,
-    Store: Abreast._store,
-    If: Abreast._if,
-    For: Abreast._for,
-    While: Abreast._while,
-    Jump: Abreast._jump,
-    Return: Abreast._return,
+    tree.Assign: Abreast._assign,
+    tree.AssignMany: Abreast._assign_many,
+    tree.Store: Abreast._store,
+    tree.If: Abreast._if,
+    tree.For: Abreast._for,
+    tree.While: Abreast._while,
+    tree.Jump: Abreast._jump,
+    tree.Return: Abreast._return,
 }

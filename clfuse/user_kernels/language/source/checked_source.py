@@ -25,25 +25,13 @@ def root_of(node: ast.expr) -> ast.expr:
 class Source:
     """A function's source, checked.
 
-    Attributes
-    ----------
-    function : function
-    tree : ast.FunctionDef
-        With the line numbers of the file.
-    whole : ast.FunctionDef
-        That, or where kernels run in Python also what only says something: `print`, `breakpoint`
+    tree: with the line numbers of the file.
+    whole: that, or where kernels run in Python also what only says something: `print`, `breakpoint`
         and ``assert``.
-    filename : str
-    parameters : tuple of str
-    locals : frozenset of str
-        Names that the function assigns to.
-    free : tuple of str
-        Names that it takes from its surroundings.
-    returns_value : bool
-    defaults : dict
-        Of the last parameters.
-    cells : dict
-        Of the variables of the function around this one.
+    locals: names that the function assigns to.
+    free: names that it takes from its surroundings.
+    defaults: of the last parameters.
+    cells: of the variables of the function around this one.
     """
 
     function: Callable[..., Any]

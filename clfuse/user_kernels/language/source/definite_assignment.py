@@ -134,9 +134,7 @@ class _Paths:
         if state is None:
             return
         for part in ast.walk(node):
-            is_read = isinstance(part, ast.Name) and (
-                isinstance(part.ctx, ast.Load) or target_too
-            )
+            is_read = isinstance(part, ast.Name) and (isinstance(part.ctx, ast.Load) or target_too)
             if is_read and part.id in self.variables and part.id not in state:  # type: ignore[attr-defined]
                 self._refuse(part)  # type: ignore[arg-type]
 

@@ -10,33 +10,12 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
-from . import definite_assignment
+from . import definite_assignment, tree
 from .calls import Functions
 from .checked_source import MISSING, Source
 from .expressions import changes_arrays
 from .intrinsics import is_of_group, local_array
 from .syntax import body_of, is_divmod, is_shape
-from .tree import (
-    Assign,
-    AssignMany,
-    Barrier,
-    Cleared,
-    Const,
-    Do,
-    Expr,
-    For,
-    Function,
-    If,
-    Index,
-    Jump,
-    Load,
-    LocalArray,
-    Return,
-    Scalar,
-    Stmt,
-    Store,
-    While,
-)
 from .types import INT, ArrayType, Disagreement, Type, element_type, join
 
 _ROUNDS: Final = 12
@@ -47,9 +26,9 @@ def lower(
     source: Source,
     kinds: dict[str, Type | ArrayType],
     indices: tuple[str, ...] = (),
-    functions: dict[Any, Function] | None = None,
+    functions: dict[Any, tree.Function] | None = None,
     calling: tuple[Source, ...] = (),
-) -> Function:
+) -> tree.Function:
     """The function with its types.
 
     Parameters
@@ -64,10 +43,7 @@ def lower(
     calling : tuple of Source
         The functions around this call: functions cannot call themselves.
 
-    Raises
-    ------
-    KernelError
-        Names line and types.
+    Raises KernelError: names line and types.
     """
     functions = {} if functions is None else functions
     # With the numbers of the surroundings as they are now.
@@ -96,28 +72,32 @@ def _temporary(target: ast.expr, number: int) -> str:
     return f"{ast.unparse(target)}'{target.lineno}'{number}"
 
 
-def _returns(body: list[Stmt]) -> bool:
+def _returns(body: list[tree.Stmt]) -> bool:
     """Whether every path through the statements ends with a return."""
     for statement in body:
-        if isinstance(statement, Return):
+        if isinstance(statement, tree.Return):
             return True
-        if isinstance(statement, If) and _returns(statement.body) and _returns(statement.orelse):
+        if (
+            isinstance(statement, tree.If)
+            and _returns(statement.body)
+            and _returns(statement.orelse)
+        ):
             return True
-        if isinstance(statement, While) and _is_endless(statement):
+        if isinstance(statement, tree.While) and _is_endless(statement):
             return True
     return False
 
 
-def _is_endless(node: While) -> bool:
+def _is_endless(node: tree.While) -> bool:
     """Whether nothing but a return ends a loop."""
-    return isinstance(node.test, Const) and bool(node.test.value) and not _breaks(node.body)
+    return isinstance(node.test, tree.Const) and bool(node.test.value) and not _breaks(node.body)
 
 
-def _breaks(body: list[Stmt]) -> bool:
+def _breaks(body: list[tree.Stmt]) -> bool:
     """Whether there is a ``break`` for the loop around it."""
     return any(
-        (isinstance(each, Jump) and each.word == "break")
-        or (isinstance(each, If) and (_breaks(each.body) or _breaks(each.orelse)))
+        (isinstance(each, tree.Jump) and each.word == "break")
+        or (isinstance(each, tree.If) and (_breaks(each.body) or _breaks(each.orelse)))
         for each in body
     )
 
@@ -130,12 +110,12 @@ class _Pass(Functions):
         source: Source,
         kinds: dict[str, Type | ArrayType],
         indices: tuple[str, ...],
-        functions: dict[Any, Function],
+        functions: dict[Any, tree.Function],
         calling: tuple[Source, ...],
         types: dict[str, Type],
         results: list[Type],
     ) -> None:
-        function = Function(source.name, source.filename, indices)
+        function = tree.Function(source.name, source.filename, indices)
         function.parameters = tuple(kinds)
         function.scalars = {n: k for n, k in kinds.items() if isinstance(k, Type)}
         function.arrays = {n: k for n, k in kinds.items() if isinstance(k, ArrayType)}
@@ -144,7 +124,7 @@ class _Pass(Functions):
         self.loops = 0
         self.ended: list[str | None] = []  # the variable of every loop that says how it ended
 
-    def type_function(self, other: Source, kinds: dict[str, Type | ArrayType]) -> Function:
+    def type_function(self, other: Source, kinds: dict[str, Type | ArrayType]) -> tree.Function:
         """Another function of the language with its types; known from the second time on."""
         key = (id(other), tuple(kinds.items()))
         found = self.functions.get(key)
@@ -153,40 +133,40 @@ class _Pass(Functions):
             self.functions[key] = found
         return found
 
-    def own_parameters(self) -> list[Stmt]:
+    def own_parameters(self) -> list[tree.Stmt]:
         """Parameters that the body assigns to: variables, which begin as what was passed."""
-        found: list[Stmt] = []
+        found: list[tree.Stmt] = []
         line = self.source.tree.lineno
         for name in self.source.parameters:
             if name not in self.source.locals:
                 continue
             if name in self.function.indices:
-                value: Expr = Index(INT, line, self.function.indices.index(name))
+                value: tree.Expr = tree.Index(INT, line, self.function.indices.index(name))
             elif name in self.function.scalars:
-                value = Scalar(self.function.scalars[name], line, name)
+                value = tree.Scalar(self.function.scalars[name], line, name)
             else:
                 continue  # refused where it is assigned
             self._bind(name, value, self.source.tree, found)
         return found
 
-    def block(self, body: list[ast.stmt]) -> list[Stmt]:
+    def block(self, body: list[ast.stmt]) -> list[tree.Stmt]:
         """The statements, one after the other."""
-        found: list[Stmt] = []
+        found: list[tree.Stmt] = []
         for statement in body:
             getattr(self, f"_{type(statement).__name__.lower()}")(statement, found)
         return found
 
     # -- assignments ------------------------------------------------------------------------------
 
-    def _pass(self, node: ast.Pass, out: list[Stmt]) -> None:
+    def _pass(self, node: ast.Pass, out: list[tree.Stmt]) -> None:
         pass
 
-    def _annassign(self, node: ast.AnnAssign, out: list[Stmt]) -> None:
+    def _annassign(self, node: ast.AnnAssign, out: list[tree.Stmt]) -> None:
         if node.value is not None:
             plain = ast.Assign([node.target], node.value)
             self._assign(ast.copy_location(plain, node), out)
 
-    def _assign(self, node: ast.Assign, out: list[Stmt]) -> None:
+    def _assign(self, node: ast.Assign, out: list[tree.Stmt]) -> None:
         target = node.targets[0]
         if len(node.targets) > 1:
             name = _temporary(target, 0)
@@ -197,11 +177,11 @@ class _Pass(Functions):
             self._assign_many(node, target, out)
         elif isinstance(target, ast.Name) and self._declares(target, node.value):
             if not self.function.local_arrays[target.id].shared:
-                out.append(Cleared(node.lineno, target.id))
+                out.append(tree.Cleared(node.lineno, target.id))
         else:
             self._assign_to(target, self.value(node.value), out)
 
-    def _assign_many(self, node: ast.Assign, target: ast.Tuple, out: list[Stmt]) -> None:
+    def _assign_many(self, node: ast.Assign, target: ast.Tuple, out: list[tree.Stmt]) -> None:
         halves = is_divmod(self.source, node.value)
         if isinstance(node.value, ast.Tuple) or is_shape(node.value) or halves:
             if isinstance(node.value, ast.Tuple):
@@ -233,11 +213,11 @@ class _Pass(Functions):
         temporary = [_temporary(element, n) for n, element in enumerate(target.elts)]
         for name, result in zip(temporary, call.function.results, strict=True):
             self.declare(name, result, node)
-        out.append(AssignMany(node.lineno, temporary, call))
+        out.append(tree.AssignMany(node.lineno, temporary, call))
         for element, name in zip(target.elts, temporary, strict=True):
             self._assign_to(element, self.local(name, node), out)
 
-    def _assign_to(self, target: ast.expr, value: Expr, out: list[Stmt]) -> None:
+    def _assign_to(self, target: ast.expr, value: tree.Expr, out: list[tree.Stmt]) -> None:
         if isinstance(target, ast.Name):
             self._bind(target.id, value, target, out)
             return
@@ -245,19 +225,23 @@ class _Pass(Functions):
         self._store(target, self.place(target), value, out)
 
     def _store(
-        self, target: ast.expr, place: tuple[str, list[Expr], bool], value: Expr, out: list[Stmt]
+        self,
+        target: ast.expr,
+        place: tuple[str, list[tree.Expr], bool],
+        value: tree.Expr,
+        out: list[tree.Stmt],
     ) -> None:
         name, indices, is_local = place
         dtype = self.element(name)
         value = self.stored(value, dtype, target)
         if not is_local:
             self.function.writes.add(name)
-        out.append(Store(target.lineno, name, indices, value, is_local))
+        out.append(tree.Store(target.lineno, name, indices, value, is_local))
 
-    def _bind(self, name: str, value: Expr, node: ast.AST, out: list[Stmt]) -> None:
+    def _bind(self, name: str, value: tree.Expr, node: ast.AST, out: list[tree.Stmt]) -> None:
         self.declare(name, value.type, node)
         self.fits(value, self.types[name].dtype, node)
-        out.append(Assign(getattr(node, "lineno", 0), name, value))
+        out.append(tree.Assign(getattr(node, "lineno", 0), name, value))
 
     def declare(self, name: str, found: Type, node: ast.AST) -> None:
         if name in self.function.arrays:
@@ -308,7 +292,7 @@ class _Pass(Functions):
                 target, f"`{target.id}` is something else elsewhere in the function: give one of "
                 "them another name"
             )
-        made = LocalArray(found, shape, is_shared)
+        made = tree.LocalArray(found, shape, is_shared)
         known = self.function.local_arrays.setdefault(target.id, made)
         if known != made:
             raise self.source.error(
@@ -328,7 +312,7 @@ class _Pass(Functions):
             )
         return tuple(values)
 
-    def _augassign(self, node: ast.AugAssign, out: list[Stmt]) -> None:
+    def _augassign(self, node: ast.AugAssign, out: list[tree.Stmt]) -> None:
         target = node.target
         if isinstance(target, ast.Name):
             if target.id in self.function.arrays:
@@ -340,7 +324,7 @@ class _Pass(Functions):
         else:
             assert isinstance(target, ast.Subscript)
             old = self.subscript(target)
-            assert isinstance(old, Load)
+            assert isinstance(old, tree.Load)
             new = self.value(node.value)
             if any(map(changes_arrays, (*old.indices, new))):
                 # The element that is read is written, whatever the rest changes meanwhile.
@@ -350,7 +334,9 @@ class _Pass(Functions):
             return
         self._bind(target.id, self.binary(node, node.op, old, self.value(node.value)), target, out)
 
-    def _kept(self, values: list[Expr], node: ast.expr, out: list[Stmt]) -> list[Expr]:
+    def _kept(
+        self, values: list[tree.Expr], node: ast.expr, out: list[tree.Stmt]
+    ) -> list[tree.Expr]:
         """The values in variables of their own, in this order."""
         names = [f"{_temporary(node, place)}'{node.col_offset}" for place in range(len(values))]
         for name, value in zip(names, values, strict=True):
@@ -359,15 +345,15 @@ class _Pass(Functions):
 
     # -- control ----------------------------------------------------------------------------------
 
-    def _if(self, node: ast.If, out: list[Stmt]) -> None:
+    def _if(self, node: ast.If, out: list[tree.Stmt]) -> None:
         test = self.truth(node.test)
-        if isinstance(test, Const):
+        if isinstance(test, tree.Const):
             out += self.block(node.body if test.value else node.orelse)
             return
         self.is_conditional = True
-        out.append(If(node.lineno, test, self.block(node.body), self.block(node.orelse)))
+        out.append(tree.If(node.lineno, test, self.block(node.body), self.block(node.orelse)))
 
-    def _for(self, node: ast.For, out: list[Stmt]) -> None:
+    def _for(self, node: ast.For, out: list[tree.Stmt]) -> None:
         assert isinstance(node.target, ast.Name)
         assert isinstance(node.iter, ast.Call)
         bounds = [self.integer(argument) for argument in node.iter.args]
@@ -376,22 +362,22 @@ class _Pass(Functions):
             bounds = [zero, bounds[0], one]
         elif len(bounds) == 2:
             bounds.append(one)
-        if isinstance(bounds[2], Const) and bounds[2].value == 0:
+        if isinstance(bounds[2], tree.Const) and bounds[2].value == 0:
             raise self.source.error(node.iter, "range takes no step of 0")
         self.declare(node.target.id, INT, node.target)
         orelse = self._begin(node, out)
         body = self.block(node.body)
-        out.append(For(node.lineno, node.target.id, bounds[0], bounds[1], bounds[2], body))
+        out.append(tree.For(node.lineno, node.target.id, bounds[0], bounds[1], bounds[2], body))
         self._end(orelse, out)
 
-    def _while(self, node: ast.While, out: list[Stmt]) -> None:
+    def _while(self, node: ast.While, out: list[tree.Stmt]) -> None:
         self.reason(node, "a while loop")
         test = self.truth(node.test)
         orelse = self._begin(node, out)
-        out.append(While(node.lineno, test, self.block(node.body)))
+        out.append(tree.While(node.lineno, test, self.block(node.body)))
         self._end(orelse, out)
 
-    def _begin(self, node: ast.For | ast.While, out: list[Stmt]) -> list[ast.stmt]:
+    def _begin(self, node: ast.For | ast.While, out: list[tree.Stmt]) -> list[ast.stmt]:
         """Before a loop; its ``else``, which runs unless a variable says that `break` ended it."""
         self.loops += 1
         self.is_conditional = True
@@ -400,28 +386,28 @@ class _Pass(Functions):
             self._set_ended(node, True, out)
         return node.orelse
 
-    def _set_ended(self, node: ast.AST, value: bool, out: list[Stmt]) -> None:
+    def _set_ended(self, node: ast.AST, value: bool, out: list[tree.Stmt]) -> None:
         name = self.ended[-1]
         if name is not None:
             self._bind(name, self.number(value, node), node, out)
 
-    def _end(self, orelse: list[ast.stmt], out: list[Stmt]) -> None:
+    def _end(self, orelse: list[ast.stmt], out: list[tree.Stmt]) -> None:
         self.loops -= 1
         name = self.ended.pop()
         if name is not None:
             body = self.block(orelse)
-            out.append(If(orelse[0].lineno, self.local(name, orelse[0]), body, []))
+            out.append(tree.If(orelse[0].lineno, self.local(name, orelse[0]), body, []))
 
-    def _break(self, node: ast.Break, out: list[Stmt]) -> None:
+    def _break(self, node: ast.Break, out: list[tree.Stmt]) -> None:
         self.reason(node, "break")
         self._set_ended(node, False, out)
-        out.append(Jump(node.lineno, "break"))
+        out.append(tree.Jump(node.lineno, "break"))
 
-    def _continue(self, node: ast.Continue, out: list[Stmt]) -> None:
+    def _continue(self, node: ast.Continue, out: list[tree.Stmt]) -> None:
         self.reason(node, "continue")
-        out.append(Jump(node.lineno, "continue"))
+        out.append(tree.Jump(node.lineno, "continue"))
 
-    def _return(self, node: ast.Return, out: list[Stmt]) -> None:
+    def _return(self, node: ast.Return, out: list[tree.Stmt]) -> None:
         if self.loops:
             self.reason(node, "return inside of a loop")
         parts: list[ast.expr] = []
@@ -447,9 +433,9 @@ class _Pass(Functions):
                     f"numpy.{known.dtype.name}(...)",
                 ) from None
             self.fits(value, self.results[place].dtype, node)
-        out.append(Return(node.lineno, values))
+        out.append(tree.Return(node.lineno, values))
 
-    def _expr(self, node: ast.Expr, out: list[Stmt]) -> None:
+    def _expr(self, node: ast.Expr, out: list[tree.Stmt]) -> None:
         call = node.value
         assert isinstance(call, ast.Call)
         function = self.source.dotted(call.func)
@@ -457,11 +443,11 @@ class _Pass(Functions):
             if len(self.calling) > 1:
                 raise self.source.error(node, "barriers stand in the kernel itself")
             self.reason(node, "a barrier")
-            out.append(Barrier(node.lineno))
+            out.append(tree.Barrier(node.lineno))
             return
         found = self.call_of_function(call)
         if found is not None:
-            out.append(AssignMany(node.lineno, [], found))
+            out.append(tree.AssignMany(node.lineno, [], found))
             return
-        out.append(Do(node.lineno, self.effect(call)))
+        out.append(tree.Do(node.lineno, self.effect(call)))
 

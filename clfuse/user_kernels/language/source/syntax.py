@@ -111,10 +111,8 @@ _UNCALLABLE: Final = {
 def read_source(function: Callable[..., Any]) -> Source:
     """The checked source of a function.
 
-    Raises
-    ------
-    KernelError
-        What is not in the language, with file and line, or a function without source.
+    Raises KernelError: what is not in the language, with file and line, or a function without
+        source.
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"{function!r} is no Python function: decorate a `def`")
@@ -153,9 +151,7 @@ def read_source(function: Callable[..., Any]) -> Source:
         raise source.error(found.lineno, "kernels take plain positional arguments: no *, ** or /")
     source.defaults = _defaults_of(source)
     names = [node for node in ast.walk(found) if isinstance(node, ast.Name)]
-    source.locals = frozenset(
-        [node.id for node in names if isinstance(node.ctx, ast.Store)]
-    )
+    source.locals = frozenset([node.id for node in names if isinstance(node.ctx, ast.Store)])
     closure = function.__closure__ or ()
     source.cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
     checker = _Checker(source)

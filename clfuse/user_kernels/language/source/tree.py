@@ -273,24 +273,16 @@ class LocalArray:
 class Function:
     """A kernel or a function of the language, for one signature.
 
-    Attributes
-    ----------
-    name, filename : str
-    indices : tuple of str, the first parameters of a kernel
-    parameters : tuple of str, the others
-    scalars : dict, parameter to type
-    arrays : dict, parameter to ArrayType
-    locals : dict, variable to type
-    local_arrays : dict, variable to LocalArray
-    results : tuple of Type
-    body : list of Stmt
-    writes, reads : set of str, array parameters
-    reasons : list of str
-        What in it cannot be array operations, with the line.
-    captured : dict
-        Numbers that it took from its surroundings, by dotted name.
-    narrow : dict
-        Parameter to the dtypes, other than int64, as which operations take a Python int there.
+    indices: the first parameters of a kernel
+    parameters: the others
+    scalars: parameter to type
+    arrays: parameter to ArrayType
+    locals: variable to type
+    local_arrays: variable to LocalArray
+    writes, reads: array parameters
+    reasons: what in it cannot be array operations, with the line.
+    captured: numbers that it took from its surroundings, by dotted name.
+    narrow: parameter to the dtypes, other than int64, as which operations take a Python int there.
     """
 
     name: str

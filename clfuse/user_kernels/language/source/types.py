@@ -129,12 +129,8 @@ COMPARISONS: Final = frozenset("equal not_equal less less_equal greater greater_
 class Operation:
     """A row of the op tables for operands of certain types.
 
-    Attributes
-    ----------
-    op : Op
-        Its `input_dtypes` are what the operands are converted to.
-    type : Type
-        Of the result.
+    op: its `input_dtypes` are what the operands are converted to.
+    type: of the result.
     """
 
     op: Op
@@ -144,10 +140,7 @@ class Operation:
 def operation(name: str, types: tuple[Type, ...]) -> Operation | None:
     """The loop that NumPy takes for the ufunc `name`; None where the op tables lack it.
 
-    Raises
-    ------
-    TypeError
-        NumPy's, where there is no such loop.
+    Raises TypeError: NumPy's, where there is no such loop.
     """
     return _operation(name, types, downcasts())
 
