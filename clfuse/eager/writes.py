@@ -139,7 +139,7 @@ def is_writable_here(handle: Handle, index: Any, value: Any) -> bool:
         return False
     if nbytes <= ROW_NBYTES:
         here = HostBuffer(device, np.full(node.shape, source.param, node.dtype))
-    elif isinstance(value, Handle | list | tuple) and nbytes <= LOOP_NBYTES and (works_in_place()):
+    elif isinstance(value, Handle | list | tuple) and nbytes <= LOOP_NBYTES and works_in_place():
         if not affordable(_part_size(handle._shape, index)):
             return False
         memory = _memory(device, node)
