@@ -77,7 +77,9 @@ def before(reference: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
         call = core.viewer(plain, reference, table.VIEWING[reference], by_name)
     elif reference in table.VIEWING_ALL:
         by_place = core.viewer_of_all(plain, reference, table.VIEWING_ALL[reference])
-        call = core.of_listed(by_place, False, frozenset())
+        # The others ask their argument for its shape: lists raise AttributeError, as with NumPy.
+        takes_lists = reference is np.array_split
+        call = core.of_listed(by_place, False, frozenset()) if takes_lists else by_place
     elif reference in table.VIEWING_EACH:
         call = core.viewer_of_each(
             plain, reference, table.VIEWING_EACH[reference], table.NUMPYS_NUMBERS

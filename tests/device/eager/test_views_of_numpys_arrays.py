@@ -118,3 +118,15 @@ def test_wrong_shapes_raise_numpys_errors(xp: ModuleType, call: str, of_numpy: b
         eval(call, {"np": np, "a": values()})
     with pytest.raises(type(theirs.value)):
         eval(call, {"np": xp, "a": values() if of_numpy else xp.array(values())})
+
+
+@pytest.mark.parametrize("name", ["split", "array_split", "hsplit", "vsplit", "dsplit"])
+@pytest.mark.parametrize("given", [[1, 2, 3, 4], [[1, 2], [3, 4]], [[[1, 2], [3, 4]]], 3])
+def test_lists_are_split_where_numpy_does(xp: ModuleType, name: str, given: Any) -> None:
+    answers = []
+    for module in (np, xp):
+        try:
+            answers.append([part.tolist() for part in getattr(module, name)(given, 2)])
+        except (AttributeError, TypeError, ValueError) as error:
+            answers.append(type(error))
+    assert answers[0] == answers[1]
